@@ -9,10 +9,12 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"os/signal"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -127,6 +129,7 @@ func Run(ctx context.Context, o Options) error {
 	if d.Log == nil {
 		d.Log = os.Stderr
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // who reads the log may go away
 	var err error
 	d.meter = metric.New(metric.Options{Alert: d.alerted, Budgets: d.budgets})
 	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {

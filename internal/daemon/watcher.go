@@ -27,9 +27,7 @@ func (d *Daemon) watcher(state string) watcher {
 	if d.Keeper == "" {
 		d.Keeper = filepath.Join(filepath.Dir(d.Self), keeper.Program)
 		if d.Line != nil { // a release has none
-			if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", d.Line.Keeper.PID)); err == nil {
-				d.Keeper = program
-			}
+			d.Keeper = fmt.Sprintf("/proc/%d/exe", d.Line.Keeper.PID) // also once its file was replaced
 		}
 	}
 	return watcher{Daemon: d, dir: filepath.Join(state, "deadman")}

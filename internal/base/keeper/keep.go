@@ -2,30 +2,41 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/release"
 )
 
 // How patient a keeper is with its daemon.
 const (
 	readyMax  = 10 * time.Minute       // until it answers: it may have a large database to bring up to date
 	silentMax = 3 * time.Minute        // between two beats
+	hearMax   = 10 * time.Second       // more, for one that was said and not heard
 	endMax    = 45 * time.Second       // from being asked to end until it has
 	pauseMin  = time.Second            // before a second start in a row; doubles after each
 	pauseMax  = time.Minute            //
 	steady    = time.Minute            // a daemon that was up for so long is started again at once
 	lookEvery = 500 * time.Millisecond // at the landings that are under way
-	hungAfter = 5 * time.Second        // that a daemon has after the deadline of a landing
+	hungAfter = 5 * time.Second        // that a daemon which answers has after the deadline of a landing
 )
 
 // parts are what a keeper does its work with.
 type parts struct {
-	start   func(Last) (child, error)
-	overdue func() string // why a daemon that lets a deadline pass is to be ended; "" = it is not
-	tell    func(format string, a ...any)
+	start func(Last) (child, error)
+	late  late
+	tell  func(format string, a ...any)
+}
+
+// late tells of deadlines that a daemon lets pass.
+type late interface {
+	// overdue says which one has passed, and that no daemon was ended for yet; "" = none.
+	overdue() string
+	// ended says that a daemon was ended for what is overdue.
+	ended()
 }
 
 // outcome is how the time of one daemon went.
@@ -44,8 +55,8 @@ func keep(ctx context.Context, p parts) (status int, err error) {
 	last, answered, pause := Last{}, false, time.Duration(0)
 	for {
 		c, err := p.start(last)
-		if err != nil && !answered {
-			return 1, err
+		if damaged := new(release.Fault); err != nil && (!answered || errors.As(err, &damaged)) {
+			return 1, err // only a person, or who starts serve again, brings the release back
 		}
 		got := outcome{exit: exit{status: -1, why: fmt.Sprint(err)}}
 		if err == nil {
@@ -80,8 +91,8 @@ func attend(ctx context.Context, c child, p parts) (got outcome) {
 	defer look.Stop()
 	patience := time.NewTimer(readyMax)
 	defer patience.Stop()
-	var since time.Time
-	words, asked, why := c.words, ctx.Done(), ""
+	var since, lateSince time.Time
+	words, asked, why, silent := c.words, ctx.Done(), "", false
 	end := func(because string) {
 		if why == "" {
 			why = because
@@ -105,7 +116,7 @@ func attend(ctx context.Context, c child, p parts) (got outcome) {
 			case word == wordReady && !got.ready:
 				got.ready, since = true, time.Now()
 			}
-			if got.ready && !got.asked {
+			if silent = false; got.ready && !got.asked {
 				patience.Reset(silentMax)
 			}
 
@@ -115,12 +126,22 @@ func attend(ctx context.Context, c child, p parts) (got outcome) {
 				end(fmt.Sprintf("it was asked to end, and had not %s later", endMax))
 			case !got.ready:
 				end(fmt.Sprintf("it did not answer within %s", readyMax))
+			case !silent: // this process may have stood still itself, and what was said waits in the pipe
+				silent = true
+				patience.Reset(hearMax)
 			default:
 				end(fmt.Sprintf("it was silent for %s", silentMax))
 			}
 
 		case <-look.C:
-			if because := p.overdue(); because != "" && !got.asked {
+			because := p.late.overdue()
+			switch {
+			case because == "" || !got.ready || got.asked:
+				lateSince = time.Time{}
+			case lateSince.IsZero():
+				lateSince = time.Now()
+			case time.Since(lateSince) >= hungAfter:
+				p.late.ended()
 				end(because)
 			}
 
@@ -141,9 +162,11 @@ type landings struct {
 	dir  string
 	now  func() (deadman.Moment, error)
 	done map[string]time.Time // records for which a daemon was ended already, by when they were written
+	last string               // what overdue has named
+	at   time.Time            // when that was written
 }
 
-// overdue names a record whose deadline has passed hungAfter ago, once: a daemon that takes it up arms it again or disarms it.
+// overdue names a record whose deadline has passed. A daemon that takes it up arms it again or disarms it.
 func (l *landings) overdue() string {
 	paths, err := filepath.Glob(filepath.Join(deadman.Literal(l.dir), "[^.]*.json"))
 	if err != nil || len(paths) == 0 {
@@ -155,15 +178,18 @@ func (l *landings) overdue() string {
 		if err != nil {
 			continue // disarmed meanwhile, or none that can be read
 		}
-		a.Due.In += hungAfter
 		if a.Due.Left(now) > 0 || l.done[path].Equal(a.At) {
 			continue
 		}
-		if l.done == nil {
-			l.done = map[string]time.Time{}
-		}
-		l.done[path] = a.At
+		l.last, l.at = path, a.At
 		return fmt.Sprintf("it let the deadline of %s pass", a.Landing)
 	}
 	return ""
+}
+
+func (l *landings) ended() {
+	if l.done == nil {
+		l.done = map[string]time.Time{}
+	}
+	l.done[l.last] = l.at
 }

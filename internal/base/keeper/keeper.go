@@ -60,11 +60,13 @@ func serve(home string, stderr io.Writer) (status int, err error) {
 	}
 	defer held.Close()
 
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	// A terminal that is closed asks to end, too. Nobody who reads what is told here can end a keeper by going away.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	return keep(ctx, parts{
-		start:   func(last Last) (child, error) { return start(home, Hello{Keeper: self, Last: last}) },
-		overdue: (&landings{dir: filepath.Join(home, ".state", "deadman"), now: deadman.Now}).overdue,
+		start: func(last Last) (child, error) { return start(home, Hello{Keeper: self, Last: last}) },
+		late:  &landings{dir: filepath.Join(home, ".state", "deadman"), now: deadman.Now},
 		tell: func(format string, a ...any) {
 			fmt.Fprintf(stderr, "time=%s level=WARN msg=%q\n", time.Now().Format(time.RFC3339), Program+": "+fmt.Sprintf(format, a...))
 		},

@@ -29,6 +29,9 @@ func (f Folder) Put(from string, r Release) (Release, error) {
 		return Release{}, fmt.Errorf("keep the programs in %q as a release: %w", from, err)
 	}
 	defer held.Close()
+	if there, err := f.already(from); err == nil {
+		return there, nil
+	}
 	var coming string
 	err = f.Ops.Do("release:begin", func() (err error) {
 		coming, err = os.MkdirTemp(f.Dir, comingName)
@@ -64,14 +67,38 @@ func (f Folder) put(from, coming string, r Release) (Release, error) {
 		return r, err
 	}
 	r.Digest = digest(r.Files)
-	if there, err := f.whole(r.Digest); err == nil {
-		return there, nil
-	}
 	err = f.Ops.Do("release:write", func() error { return writeThrough(coming, r) })
 	if err == nil {
 		err = f.Ops.Do("release:put", func() error { return f.place(coming, r.Digest) })
 	}
 	return r, err
+}
+
+// already returns the release of the programs in a folder, if it is there and whole. So a home runs by it again though its disk is full.
+func (f Folder) already(from string) (Release, error) {
+	files := map[string]string{}
+	for _, name := range programs {
+		sum, err := sumOf(filepath.Join(from, name))
+		if errors.Is(err, fs.ErrNotExist) && name != Program {
+			continue
+		}
+		if err != nil {
+			return Release{}, err
+		}
+		files[name] = sum
+	}
+	return f.whole(digest(files))
+}
+
+func sumOf(path string) (string, error) {
+	file, err := os.OpenFile(path, syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	_, err = io.Copy(hash, file)
+	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
 // whole returns a release whose files are all as they were put there.

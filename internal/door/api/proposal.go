@@ -152,7 +152,6 @@ type Admitted struct {
 type Approve struct {
 	Of       string `path:"name" json:"-"` // an approval
 	Digest   string `json:"digest"`
-	Via      string `json:"via"`
 	Message  string `json:"message,omitempty"`  // what the commit is to say; "" = as the card shows
 	Unsigned bool   `json:"unsigned,omitempty"` // it may land unsigned
 	Marked   bool   `json:"marked,omitempty"`   // it covers what is marked on the card

@@ -511,9 +511,9 @@ func TestADecisionIsSaidAgainToADaemonThatHadToBeStartedAgain(t *testing.T) {
 			}
 			waitEnd(c.pid, 3*time.Minute)
 		}
-		err = Do(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1", Via: "here"})
+		err = Do(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1"})
 		heard, _ := os.ReadFile(filepath.Join(home, "heard"))
-		if n := strings.Count(string(heard), `apr-00000001 {"digest":"d1","via":"here"}`); n != tc.heard {
+		if n := strings.Count(string(heard), `apr-00000001 {"digest":"d1"}`); n != tc.heard {
 			t.Errorf("%s: heard %d times: %s", name, n, heard)
 		}
 		if tc.mood == "dies" {

@@ -122,7 +122,7 @@ func (n approvals) approve(ctx context.Context, by audit.Actor, in api.Approve) 
 		return out, problem.Errorf(problem.Usage, "sallyport approval show "+in.Of, "approving %s needs the digest that was read", in.Of)
 	}
 	return out, n.part.Approve(ctx, id.Approval(in.Of), proposal.Digest(in.Digest), by,
-		approve.Words{Via: in.Via, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked, Typed: in.Typed})
+		approve.Words{Via: approval.ViaCommandLine, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked, Typed: in.Typed})
 }
 
 func (n approvals) refuse(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {

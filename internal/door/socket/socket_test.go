@@ -233,7 +233,7 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			return err
 		}, "approval chg-00000001"},
 		"approve": {func(c *client.Client) error {
-			return client.Do(ctx, c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1", Via: "command line"})
+			return client.Do(ctx, c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1"})
 		}, "approve apr-00000001 d1 command line"},
 		"refuse": {func(c *client.Client) error {
 			return client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: "apr-00000001", Reason: "no"})

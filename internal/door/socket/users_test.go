@@ -90,7 +90,7 @@ func TestWhoIsAskedAboutAChangeReadsAndAnswersItsCardOnTheSecondSocket(t *testin
 	for _, what := range []struct{ pattern, body, does string }{
 		{"GET /v1/approvals/chg-00000001", "", "approval chg-00000001"},
 		{"GET /v1/changes/chg-00000001/diff", "", ""},
-		{"POST /v1/approvals/apr-00000001/approve", `{"digest":"d1","via":"command line"}`, "approve apr-00000001 d1 command line"},
+		{"POST /v1/approvals/apr-00000001/approve", `{"digest":"d1"}`, "approve apr-00000001 d1 command line"},
 		{"POST /v1/approvals/apr-00000001/refuse", `{"reason":"no"}`, `refuse apr-00000001 "no"`},
 		{"POST /v1/approvals/apr-00000001/rework", `{"reason":"bolder"}`, `rework apr-00000001 "bolder", command line`},
 	} {

@@ -1091,3 +1091,42 @@ func TestWhoWatchesIsToldEachThingOnce(t *testing.T) {
 		same(t, "told", lines, "in before completed", "out heard: before", "ready", "in now processing", "turn", "said", "in now completed", "out it is heard: now")
 	})
 }
+
+// TestATaskThatIsCancelledInItsTurnComesNoMore holds CH-110 of the worst moment: its turn has the row as it was before.
+func TestATaskThatIsCancelledInItsTurnComesNoMore(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+			var cancel func() error
+			turns := 0
+			s.turn = func(context.Context, string, *stage) (string, error) {
+				if turns++; turns > 1 {
+					return "watered", nil
+				}
+				if err := cancel(); err != nil {
+					t.Error(err)
+				}
+				if fails {
+					return "", errors.New("the model is away")
+				}
+				return "watered", nil
+			}
+			d, _ := s.lives()
+			chat, err := d.Open(t.Context(), "echo", "1000")
+			if err != nil {
+				t.Fatal(err)
+			}
+			task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel = func() error { return d.Unplan(context.Background(), task.Task, s.By()) }
+			time.Sleep(5 * time.Hour)
+			if all, err := d.Tasks(t.Context()); err != nil || len(all) > 0 {
+				t.Errorf("fails %t: after %d turns there are %d tasks, %v", fails, turns, len(all), err)
+			}
+			if turns > 2 {
+				t.Errorf("fails %t: it came %d times", fails, turns)
+			}
+		})
+	}
+}

@@ -232,6 +232,13 @@ func (w *worker) complete(ctx context.Context, t turn, said string) error {
 
 // finish completes one message, and has it come again if it does (CH-111).
 func (w *worker) finish(ctx context.Context, tx store.Tx, m message.In, now time.Time) error {
+	if m.Recurrence != nil { // its task may have been cancelled since the turn began
+		is, err := tx.In(ctx, m.ID)
+		if err != nil {
+			return err
+		}
+		m.Recurrence = is.Recurrence
+	}
 	done := m
 	done.Status, done.Ended, done.Reason = message.Completed, &now, ""
 	due := m.Due

@@ -160,6 +160,9 @@ func (f *file[T]) look() {
 		return
 	}
 	data, at, err := read(f.path)
+	if data != nil && len(data) == 0 {
+		err = f.emptied()
+	}
 	if err != nil {
 		f.judged, f.why = false, err
 	} else {
@@ -179,6 +182,22 @@ func (f *file[T]) look() {
 	if f.why == nil && f.record != nil && !f.record.Told {
 		_ = f.forget()
 	}
+}
+
+// emptied refuses a file without a byte where it has said something before: a write that broke off, or is under way, leaves one, and no
+// rule goes by that. Nil if it never said anything.
+func (f *file[T]) emptied() error {
+	was := f.why
+	f.why = problem.Errorf(problem.Refused, edit(f.path), "%q is empty, as after a write that broke off; one that is to say nothing says {}", f.path)
+	if !f.loaded && !f.recalled {
+		f.recall()
+	}
+	why := f.why
+	f.why = was
+	if f.loaded && len(f.text) > 0 {
+		return why
+	}
+	return nil
 }
 
 // judge has what a file says count, if it loads.

@@ -14,7 +14,7 @@ import (
 func newApproveCommand(a *app) *cobra.Command {
 	var yes bool
 	var digest, option string
-	with := api.Approve{Via: viaCommandLine}
+	with := api.Approve{}
 	cmd := a.cmd("approve APPROVAL|CHANGE", "approve exactly what is shown, and see it land",
 		`Shows the card and, at a terminal, asks. Your yes lands the change: one more commit on its branch.
 If that branch is checked out, exactly the approved files change in your work tree. A file of yours

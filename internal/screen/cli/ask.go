@@ -17,8 +17,6 @@ import (
 	"sallyport/internal/door/client"
 )
 
-const viaCommandLine = "command line"
-
 // askApproval shows the card of a change that waits and takes the person's answer. It returns
 // true when something was decided and the change goes on; false when it is left waiting.
 //

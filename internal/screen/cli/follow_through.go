@@ -31,7 +31,7 @@ func followThrough(ctx context.Context, a *app, c *client.Client, change string,
 		if how.approve != "ask" || d.Change.State != api.AwaitingApproval {
 			return reportOutcome(a, d, how)
 		}
-		again, err := askApproval(ctx, a, c, change, api.Approve{Via: viaCommandLine})
+		again, err := askApproval(ctx, a, c, change, api.Approve{})
 		if err != nil {
 			return err
 		}

@@ -237,7 +237,7 @@ func (t messages) Ins(ctx context.Context, f message.Filter) ([]message.In, erro
 	return all, nil
 }
 
-// MoveIn stores what may change of a message.
+// MoveIn stores what may change of a message. A task that was cancelled meanwhile stays cancelled: nobody gives a recurrence back.
 func (t messages) MoveIn(ctx context.Context, from message.Status, fence int64, m message.In) error {
 	what := fmt.Sprintf("move the message %q", m.ID)
 	if err := exact(what, m); err != nil {
@@ -247,7 +247,7 @@ func (t messages) MoveIn(ctx context.Context, from message.Status, fence int64, 
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	n, err := t.write(ctx, "move-message", `UPDATE message_in SET status = ?, tries = ?, due_at = ?, fence = ?, turn = ?, first_turn = ?, reason = ?, ended_at = ?, recurrence = ?, decides = ?
+	n, err := t.write(ctx, "move-message", `UPDATE message_in SET status = ?, tries = ?, due_at = ?, fence = ?, turn = ?, first_turn = ?, reason = ?, ended_at = ?, recurrence = iif(recurrence IS NULL, NULL, ?), decides = ?
 		WHERE id = ? AND status = ? AND fence = ?`,
 		m.Status, m.Tries, ms(m.Due), m.Fence, m.Turn, m.First, m.Reason, whenever(m.Ended), recurrence, decides, m.ID, from, fence)
 	if err == nil && n == 0 {

@@ -30,6 +30,8 @@ type EffectLine struct {
 	What   string `json:"what"`
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
+
+	minor bool // a skill, or a file that is neither run nor told
 }
 
 // String is a line for a card.
@@ -43,8 +45,8 @@ func (l EffectLine) String() string {
 
 // Effect is what a change comes to, from the two trees and from nobody's words (SM-908).
 type Effect struct {
-	Lines  []EffectLine `json:"lines"`            // the weightiest first; at most effectMax
-	More   int          `json:"more,omitempty"`   // lines that are left out
+	Lines  []EffectLine `json:"lines"`            // the weightiest first
+	More   int          `json:"more,omitempty"`   // lines that are left out: no gain but a skill
 	Broken string       `json:"broken,omitempty"` // why the group could not run with it
 }
 
@@ -74,10 +76,33 @@ func Compare(ctx context.Context, host git.Dir, folder Folder, before, after git
 		return Effect{}, err
 	}
 	e := Effect{Lines: c.lines, Broken: now.broken}
-	if len(e.Lines) > effectMax {
-		e.Lines, e.More = e.Lines[:effectMax], len(e.Lines)-effectMax
-	}
+	e.cut()
 	return e, nil
+}
+
+// cut leaves out what is too much: skills and other files first, and then losses. What the group gains otherwise is all told, so that no
+// number of other lines keeps it from who decides; a runner.yaml has only so much.
+func (e *Effect) cut() {
+	if len(e.Lines) <= effectMax {
+		return
+	}
+	slices.SortStableFunc(e.Lines, func(a, b EffectLine) int { return a.weight() - b.weight() })
+	keep := len(e.Lines)
+	for keep > effectMax && e.Lines[keep-1].weight() > 0 {
+		keep--
+	}
+	e.Lines, e.More = e.Lines[:keep], len(e.Lines)-keep
+}
+
+// weight says what is told first where not all can be: less is more.
+func (l EffectLine) weight() int {
+	switch {
+	case l.minor:
+		return 2
+	case l.Turn == Lost:
+		return 1
+	}
+	return 0
 }
 
 // side is a group as one tree has it.
@@ -126,7 +151,10 @@ type comparison struct {
 
 // add tells something of the group.
 func (c *comparison) add(turn Turn, what, before, after string) {
-	c.lines = append(c.lines, EffectLine{"the group " + string(c.folder), turn, inert.Short(what, effectTextMax), inert.Short(before, effectTextMax), inert.Short(after, effectTextMax)})
+	c.lines = append(c.lines, EffectLine{
+		Whose: "the group " + string(c.folder), Turn: turn,
+		What: inert.Short(what, effectTextMax), Before: inert.Short(before, effectTextMax), After: inert.Short(after, effectTextMax),
+	})
 }
 
 // home tells something that is no group's own.
@@ -168,6 +196,7 @@ func (c *comparison) files(old, now map[string]git.Entry) {
 		for _, what := range slices.Sorted(maps.Keys(parts)) {
 			if p := parts[what]; p.weight == weight && p.differs > 0 {
 				c.add(p.turn(), what, "", "")
+				c.lines[len(c.lines)-1].minor = weight >= skillPart
 			}
 		}
 	}

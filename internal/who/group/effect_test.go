@@ -2,6 +2,7 @@ package group_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,30 @@ func TestAGroupThatCouldNotRunAfterwardsIsToldAndRefusedByItsPlace(t *testing.T)
 		if broken := strings.Contains(test.want, "groups/ada/") || strings.Contains(test.want, "remove it"); broken != (e.Broken != "") || strings.ContainsAny(e.Broken, "\x1b\n") {
 			t.Errorf("%s: told as %q", name, e.Broken)
 		}
+	}
+}
+
+// TestNoNumberOfLossesKeepsAGainFromTheCard is SM-908: what is too much is cut off where the group gains nothing.
+func TestNoNumberOfLossesKeepsAGainFromTheCard(t *testing.T) {
+	w := newWorked(t)
+	var junk []string
+	for i := range 150 {
+		junk = append(junk, fmt.Sprint("junk", i))
+	}
+	before := w.commitUpon(t, w.head, []git.Write{put("groups/ada/runner/runner.yaml", "agent: claude\ntools_off: [Bash]\nbudgets: {tokens_per_hour: 1000}\n")})
+	after := w.commitUpon(t, before, []git.Write{
+		put("groups/ada/runner/runner.yaml", "agent: claude\ntools_off: ["+strings.Join(junk, ", ")+"]\nmounts: [{path: /srv/notes, readonly: false}]\n"),
+		{Path: "groups/ada/runner/hooks/on-start", Mode: git.Executable, Data: git.Text("#!/bin/sh\n")},
+	})
+	e, lines := w.effect(t, before, after)
+	all := strings.Join(lines, "\n")
+	for _, want := range []string{"gains the tool Bash", "gains the right to write", "gains more tokens an hour", "gains the hook on-start"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("it does not tell %q", want)
+		}
+	}
+	if len(lines) != 100 || e.More == 0 {
+		t.Errorf("%d lines, and %d more", len(lines), e.More)
 	}
 }
 

@@ -98,7 +98,7 @@ func (g *Group) sort(files map[string]git.Entry) error {
 		}
 		in, name := path.Split(p)
 		switch {
-		case p == skillsFolder: // a link would show a folder of the host to the group's agent
+		case p == skillsFolder, p == hooksFolder, p == promptsFolder: // what a link leads to would be run, or shown, and be told of by another name
 			return g.Folder.refuse(p, "it must be a folder")
 		case p == instructionsFile:
 			g.Instructions = &File{Path: p, OID: e.OID}
