@@ -1,13 +1,9 @@
 package channels_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"sallyport/internal/rule/right"
-	"sallyport/internal/store"
-	"sallyport/internal/who/person"
 )
 
 // TestACodeThatOthersCanReadIsGoodNoMore holds that a code which somebody sends in a group links nobody afterwards, and that no agent is told
@@ -17,13 +13,10 @@ func TestACodeThatOthersCanReadIsGoodNoMore(t *testing.T) {
 		s.know(bob, right.Held{Role: right.Member, Group: "echo"})
 		s.wire(stream, "echo")
 		s.lives()
-		code := person.NewCode()
-		s.Tx(func(ctx context.Context, tx store.Tx) error {
-			return tx.PutCode(ctx, person.Code{Hash: code.Hash(), Person: s.Owner.ID, Expires: time.Now().Add(person.CodeFor)})
-		})
+		code := s.code()
 
-		s.mentions(bob, stream, string(code))
-		s.tells(cyd, string(code))
+		s.mentions(bob, stream, code)
+		s.tells(cyd, code)
 		if k, ok := s.person(cyd); ok {
 			t.Errorf("who read the code is %+v", k)
 		}

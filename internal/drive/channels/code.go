@@ -59,15 +59,12 @@ func (t *tries) may(i person.Identity, now time.Time) (may, first bool) {
 	return of < triesOf, of == triesOf
 }
 
-// takeCode has a code link the account that sent it to a person; false if it is no code. It counts only in a direct conversation, from an
-// account that the platform authenticates and nobody has, and once.
+// takeCode has a code link the account that sent it to a person; false if it is no code. It counts only in a direct conversation, with nothing
+// beside it, from an account that the platform authenticates and nobody has, and once.
 func (c *Channels) takeCode(ctx context.Context, tx store.Tx, s said) (bool, error) {
 	code, is := person.ReadCode(s.Text)
-	if !is {
-		return false, nil
-	}
-	if s.Place.Kind != channel.Direct || s.Sender.Account == "" || s.Sender.Bot || s.by.Person != "" || s.Edited || s.Forwarded || s.Quote != nil {
-		return c.burn(ctx, tx, s, code)
+	if !is || s.Place.Kind != channel.Direct || s.Sender.Account == "" || s.Sender.Bot || s.by.Person != "" || s.Edited || s.Forwarded || s.Quote != nil {
+		return c.burn(ctx, tx, s)
 	}
 	i := s.identity()
 	if may, first := c.codes.may(i, ledger.Now()); !may {
@@ -104,11 +101,19 @@ func (c *Channels) takeCode(ctx context.Context, tx store.Tx, s said) (bool, err
 	return true, usher{c}.hearKnown(ctx, tx, s.home, by, "is known by this account now")
 }
 
-// burn uses a good code up that was sent where it links nobody: others may have read it, and no agent is to. false if it is no code.
-func (c *Channels) burn(ctx context.Context, tx store.Tx, s said, code person.LinkCode) (bool, error) {
-	_, ok, err := tx.TakeCode(ctx, code.Hash(), ledger.Now())
-	if err != nil || !ok {
-		return false, err
+// burn uses each good code up that was said, or quoted, where it links nobody: others may have read it, and no agent and no card is to have
+// it. false if there is none. This takes no try: whoever comes upon a code in this way cannot link anything by it.
+func (c *Channels) burn(ctx context.Context, tx store.Tx, s said) (bool, error) {
+	w, found := s.words(), false
+	for _, code := range person.CodesIn(w.Text, w.Quote.Text) {
+		_, ok, err := tx.TakeCode(ctx, code.Hash(), ledger.Now())
+		if err != nil {
+			return false, err
+		}
+		found = found || ok
+	}
+	if !found {
+		return false, nil
 	}
 	if err := c.drop(ctx, tx, s, "a code where it links nobody"); err != nil {
 		return true, err
@@ -129,7 +134,7 @@ func (c *Channels) burn(ctx context.Context, tx store.Tx, s said, code person.Li
 	if to == "" {
 		return true, nil
 	}
-	text := "This code links nothing here, and is good no more. A code is sent alone with the assistant, as a message of its own, by an account that is nobody yet; next: "
+	text := "This code links nothing here, and is good no more. A code is sent alone with the assistant, with nothing beside it, by an account that is nobody yet; next: "
 	if k.ID != "" {
 		return true, c.notice(ctx, tx, to, text+fmt.Sprintf("this account is %s already: sallyport person unlink %s, and then sallyport person link", k.Name, s.identity()))
 	}

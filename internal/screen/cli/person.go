@@ -132,10 +132,10 @@ nothing yet: "sallyport person role" gives one.`,
 
 func newPersonLinkCommand(a *app) *cobra.Command {
 	return a.remote("link PERSON", "make a code by which an account on a platform becomes somebody's",
-		`Prints a code. The account that sends it to the assistant in a direct message, on any channel of the
-home, is PERSON's from then on. The code is good for ten minutes and for one account. Give it to
-nobody but PERSON: whoever sends it is taken for them. It is shown once, and the home keeps only a
-hash of it.`,
+		`Prints a code. The account that sends it to the assistant in a direct message, with nothing beside
+it, on any channel of the home, is PERSON's from then on. The code is good for ten minutes and for
+one account. Give it to nobody but PERSON: whoever sends it is taken for them. A code that is said
+in any other way is good no more. It is shown once, and the home keeps only a hash of it.`,
 		"  sallyport person link ann\n  sallyport person link psn-1a2b3c4d --json", exactly("PERSON"), func(ctx context.Context, c *client.Client, words []string) error {
 			made, err := client.Call(ctx, c, api.PersonLink, words[0])
 			if err != nil || a.document(made) {

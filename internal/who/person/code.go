@@ -4,8 +4,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // LinkCode is what somebody sends from an account to show that it is theirs.
@@ -17,7 +20,13 @@ const (
 
 	codeLength = 8
 	codeLetter = "23456789ABCDEFGHJKMNPQRSTUVWXYZ" // none that looks like another
+
+	codesMax = 256 // that are looked for in what somebody says
+	codeGap  = 3   // characters between the halves of one, at most
 )
+
+// words are runs of letters and digits, whatever stands beside them.
+var words = regexp.MustCompile(`[0-9A-Za-z]+`)
 
 // NewCode returns a code that nobody can guess in its time: 31^8 are possible.
 func NewCode() LinkCode {
@@ -44,6 +53,32 @@ func ReadCode(text string) (LinkCode, bool) {
 		return "", false
 	}
 	return LinkCode(text), true
+}
+
+// CodesIn returns what may be a code in texts that say more than that: each once, and at most codesMax of them. Ordinary words are among them.
+func CodesIn(texts ...string) (all []LinkCode) {
+	for _, text := range texts {
+		end := -1 // of the word before, if that may be the first half of a code
+		half := ""
+		for _, at := range words.FindAllStringIndex(text, -1) {
+			word := text[at[0]:at[1]]
+			whole := word
+			if len(word) == codeLength/2 && end >= 0 && utf8.RuneCountInString(text[end:at[0]]) <= codeGap {
+				whole = half + word
+			}
+			if end = -1; len(word) == codeLength/2 {
+				half, end = word, at[1]
+			}
+			code, is := ReadCode(whole)
+			if !is || slices.Contains(all, code) {
+				continue
+			}
+			if all = append(all, code); len(all) == codesMax {
+				return all
+			}
+		}
+	}
+	return all
 }
 
 // String is the code as a person reads it.
