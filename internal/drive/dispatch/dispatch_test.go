@@ -1096,13 +1096,13 @@ func TestWhoWatchesIsToldEachThingOnce(t *testing.T) {
 func TestATaskThatIsCancelledInItsTurnComesNoMore(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		play(t, []string{"echo"}, func(t *testing.T, s *scene) {
-			var cancel func() error
-			turns := 0
+			var turns atomic.Int64
+			cancel := make(chan func() error, 1)
 			s.turn = func(context.Context, string, *stage) (string, error) {
-				if turns++; turns > 1 {
+				if turns.Add(1) > 1 {
 					return "watered", nil
 				}
-				if err := cancel(); err != nil {
+				if err := (<-cancel)(); err != nil {
 					t.Error(err)
 				}
 				if fails {
@@ -1119,13 +1119,13 @@ func TestATaskThatIsCancelledInItsTurnComesNoMore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cancel = func() error { return d.Unplan(context.Background(), task.Task, s.By()) }
+			cancel <- func() error { return d.Unplan(context.Background(), task.Task, s.By()) }
 			time.Sleep(5 * time.Hour)
 			if all, err := d.Tasks(t.Context()); err != nil || len(all) > 0 {
-				t.Errorf("fails %t: after %d turns there are %d tasks, %v", fails, turns, len(all), err)
+				t.Errorf("fails %t: after %d turns there are %d tasks, %v", fails, turns.Load(), len(all), err)
 			}
-			if turns > 2 {
-				t.Errorf("fails %t: it came %d times", fails, turns)
+			if n := turns.Load(); n > 2 {
+				t.Errorf("fails %t: it came %d times", fails, n)
 			}
 		})
 	}
