@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -40,8 +41,13 @@ func (w *worker) push(ctx context.Context, t *turn, because string) error {
 		return nil
 	}
 	more, err := w.join(ctx, t)
-	if err != nil {
+	switch {
+	case errors.Is(err, message.ErrMoved): // the chat is another's
 		return err
+	case err != nil: // what waits can be the next turn's too
+		p.again(w.up())
+		w.Log.Warn("what came in the middle of a turn could not be given to its agent yet", "chat", w.chat.ID, "error", err)
+		return nil
 	}
 	if p.wait = more.later > 0; len(more.rows) == 0 {
 		return nil
@@ -98,8 +104,7 @@ func (w *worker) heardOf(ctx context.Context, t *turn, d path.Delivery) error {
 		p.rows = nil
 		return nil
 	}
-	p.wait, p.after = true, w.up()+pushAgain<<min(p.vain, pushDoubles)
-	p.vain++
+	p.again(w.up())
 	has := len(t.rows) - len(p.rows)
 	err := w.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error {
 		for i, was := range p.rows {
@@ -126,6 +131,12 @@ func (w *worker) settle(ctx context.Context, t *turn) error {
 	d := <-t.pushed.given
 	d.Delivered = d.Acknowledged
 	return w.heardOf(ctx, t, d)
+}
+
+// again has words be given once more after a while that began at now.
+func (p *pushing) again(now time.Duration) {
+	p.wait, p.after = true, now+pushAgain<<min(p.vain, pushDoubles)
+	p.vain++
 }
 
 // drop is called when nobody waits any more for what the agent says.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -264,25 +265,48 @@ func (w *worker) finish(ctx context.Context, tx store.Tx, m message.In, now time
 	return err
 }
 
+// How long the host waits until it writes again what it could not: twice as long each time, up to the other.
+const (
+	writeAgain    = time.Second
+	writeAgainMax = time.Minute
+)
+
 // giveBack returns the messages of a turn that did not come to its end: each waits and is tried again, or is dead and its sender is
-// told. blameless says that it was nobody's fault: no try counts.
+// told. blameless says that it was nobody's fault: no try counts. What cannot be written is written again, until ctx ends: the next
+// daemon gives back what this one has left in process.
 func (w *worker) giveBack(ctx context.Context, t turn, because string, blameless bool) error {
-	ctx = context.WithoutCancel(ctx)
 	now := stuck.Now{Up: w.up(), Wall: ledger.Now()}
 	rows := t.inProcess()
 	for i := range rows {
 		rows[i].Pushed = rows[i].Pushed || blameless
 	}
+	resets := stuck.Return(now, rows, because)
+	for pause := writeAgain; ; pause = min(2*pause, writeAgainMax) {
+		over := ctx.Err() != nil
+		err := w.leaveOff(context.WithoutCancel(ctx), t, resets)
+		if err == nil || over || errors.Is(err, message.ErrMoved) {
+			return err
+		}
+		w.Log.Error("the messages of a turn could not be given back; that is tried again", "chat", w.chat.ID, "in", pause, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// leaveOff writes what becomes of the messages of a turn that did not come to its end.
+func (w *worker) leaveOff(ctx context.Context, t turn, resets []stuck.Reset) error {
+	chat := w.chat
+	chat.Tool = nil
 	err := w.DB.InTx(ctx, func(tx store.Tx) error {
-		chat := w.chat
-		chat.Tool = nil
 		if err := tx.MoveChat(ctx, chat); err != nil {
 			return err
 		}
-		return w.reset(ctx, tx, t.rows, stuck.Return(now, rows, because))
+		return w.reset(ctx, tx, t.rows, resets)
 	})
 	if err == nil {
-		w.chat.Tool = nil
+		w.chat = chat
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sallyport/internal/base/audit"
@@ -201,7 +202,8 @@ func (w *worker) rest(ctx context.Context) bool {
 	}
 }
 
-// take has the agent take one turn, and writes what came of it. An error says that this could not be written: the chat is another's.
+// take has the agent take one turn, and writes what came of it. An error says that this could not be written: the chat is
+// another's, or ctx has ended.
 func (w *worker) take(ctx context.Context, t turn) error {
 	tree, err := w.tree(ctx, w.chat.Group)
 	if err == nil && w.live != nil && w.live.tree != tree {
@@ -285,7 +287,7 @@ func (w *worker) attend(ctx context.Context, t turn) error {
 			w.end(ctx)
 			err = errors.Join(err, w.stopped(ctx, t))
 			answer <- stopping{true, err}
-			return err
+			return w.broke(ctx, t, err)
 		case <-w.nudge:
 			t.pushed.wait = true
 			err = w.push(ctx, &t, because)
@@ -305,10 +307,27 @@ func (w *worker) attend(ctx context.Context, t turn) error {
 			}
 		}
 		if err != nil {
-			w.end(ctx)
-			return err
+			return w.broke(ctx, t, err)
 		}
 	}
+}
+
+// broke gives back the messages of a turn of which something could not be written: err says what, nil = nothing. That is nobody's fault at
+// first. For one that has been in a turn before the try counts, so that none is given to an agent for ever.
+func (w *worker) broke(ctx context.Context, t turn, err error) error {
+	if err == nil {
+		return nil
+	}
+	w.end(ctx)
+	if errors.Is(err, message.ErrMoved) {
+		return err // the chat is another's
+	}
+	stopped := ctx.Err() != nil
+	if !stopped {
+		w.Log.Error("a turn broke off; its messages are given back", "chat", w.chat.ID, "error", err)
+	}
+	again := slices.ContainsFunc(t.rows, func(m message.In) bool { return m.First < t.number })
+	return w.giveBack(ctx, t, "the host could not write what came of the turn", stopped || !again)
 }
 
 // perished writes what came of a turn in which the session ended by itself; because says why the host had the turn end.
@@ -334,13 +353,13 @@ func (w *worker) turned(ctx context.Context, t turn, e agent.TurnEnd, because st
 		return w.giveBack(ctx, t, cmp.Or(because, "the agent's turn was cancelled"), false)
 	}
 	if err := w.settle(ctx, &t); err != nil {
-		return err
+		return w.broke(ctx, t, err)
 	}
 	if t.pushed.lost {
 		w.end(ctx)
 		return w.giveBack(ctx, t, "the agent did not say whether it took the words that came in its turn", false)
 	}
-	return w.complete(ctx, t, w.live.words())
+	return w.broke(ctx, t, w.complete(ctx, t, w.live.words()))
 }
 
 // keepTool writes which tool is in flight (CH-094).
@@ -356,22 +375,11 @@ func (w *worker) keepTool(ctx context.Context) error {
 
 // stopped writes that a person ended the turn: its messages are not tried again by themselves.
 func (w *worker) stopped(ctx context.Context, t turn) error {
-	err := w.DB.InTx(ctx, func(tx store.Tx) error {
-		chat := w.chat
-		chat.Tool = nil
-		if err := tx.MoveChat(ctx, chat); err != nil {
-			return err
-		}
-		resets := make([]stuck.Reset, len(t.rows))
-		for i, m := range t.rows {
-			resets[i] = stuck.Reset{ID: string(m.ID), Dead: true, Tries: m.Tries, Reason: "a person ended the session"}
-		}
-		return w.reset(ctx, tx, t.rows, resets)
-	})
-	if err == nil {
-		w.chat.Tool = nil
+	resets := make([]stuck.Reset, len(t.rows))
+	for i, m := range t.rows {
+		resets[i] = stuck.Reset{ID: string(m.ID), Dead: true, Tries: m.Tries, Reason: "a person ended the session"}
 	}
-	return err
+	return w.leaveOff(ctx, t, resets)
 }
 
 // stopping is what came of a person's word to end a session.
