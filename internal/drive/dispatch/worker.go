@@ -285,7 +285,7 @@ func (w *worker) attend(ctx context.Context, t turn) error {
 		case answer := <-w.stops:
 			err := w.settle(ctx, &t)
 			w.end(ctx)
-			err = errors.Join(err, w.stopped(ctx, t))
+			err = errors.Join(err, w.leaveOff(ctx, t, t.stopped()))
 			answer <- stopping{true, err}
 			return w.broke(ctx, t, err)
 		case <-w.nudge:
@@ -373,13 +373,13 @@ func (w *worker) keepTool(ctx context.Context) error {
 	return err
 }
 
-// stopped writes that a person ended the turn: its messages are not tried again by themselves.
-func (w *worker) stopped(ctx context.Context, t turn) error {
+// stopped is what becomes of the messages of a turn that a person ended: they are not tried again by themselves.
+func (t turn) stopped() []stuck.Reset {
 	resets := make([]stuck.Reset, len(t.rows))
 	for i, m := range t.rows {
 		resets[i] = stuck.Reset{ID: string(m.ID), Dead: true, Tries: m.Tries, Reason: "a person ended the session"}
 	}
-	return w.leaveOff(ctx, t, resets)
+	return resets
 }
 
 // stopping is what came of a person's word to end a session.
