@@ -206,7 +206,7 @@ func (v *verbs) Rework(_ context.Context, ref id.Approval, by audit.Actor, via, 
 	return v.note(by, "rework %s %q, %s", ref, words, via)
 }
 
-func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor) error {
+func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor, _ string) error {
 	return v.note(by, "confirm %s", c)
 }
 

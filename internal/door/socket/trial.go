@@ -18,7 +18,7 @@ import (
 type Trials interface {
 	// Confirm keeps what is on trial (SM-122). Errors: conflict if nobody was asked yet, or if rollback or the end of the
 	// time was first; confirming what is confirmed changes nothing and is no error.
-	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
+	Confirm(ctx context.Context, change id.Change, by audit.Actor, code string) error
 	// Rollback asks for the undoing of a finalized change: a new change of kind revert, which it returns. What is on
 	// trial goes back at once (SM-123), and its own row is returned.
 	Rollback(ctx context.Context, change id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error)
@@ -28,7 +28,7 @@ type Trials interface {
 type trials struct{ part Trials }
 
 func (n trials) confirm(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
-	return out, n.part.Confirm(ctx, id.Change(of), by)
+	return out, n.part.Confirm(ctx, id.Change(of), by, "")
 }
 
 func (n trials) rollback(ctx context.Context, by audit.Actor, in api.Rollback) (out api.Change, err error) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Confirm keeps what is on trial. The decision and the move are one transaction, so confirmed is finalized.
-func (c *Confirmer) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
+func (c *Confirmer) Confirm(ctx context.Context, change id.Change, by audit.Actor, code string) error {
 	return c.answer(ctx, change, trial.Confirmed, by, "")
 }
 

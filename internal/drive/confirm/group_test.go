@@ -100,7 +100,7 @@ func TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed(t *testing.
 		}
 
 		time.Sleep(110 * time.Second)
-		if err := c.Confirm(t.Context(), chg, a.By()); err != nil {
+		if err := c.Confirm(t.Context(), chg, a.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		a.Is(c, chg, change.Finalized)
@@ -141,7 +141,7 @@ func TestWhatAGroupKeepsTheTemplateGetsWhenItsOwnerSaysSo(t *testing.T) {
 		if err := c.Promote(t.Context(), chg, a.By()); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("before it is kept: %v", err)
 		}
-		if err := c.Confirm(t.Context(), chg, a.By()); err != nil {
+		if err := c.Confirm(t.Context(), chg, a.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		stranger := a.By()
@@ -177,7 +177,7 @@ func TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo(t *testing.T) {
 		chg := a.Offer(c)
 		a.YesBy(c, chg, ada)
 		a.Asked(c, chg)
-		if err := c.Confirm(t.Context(), chg, ada); err != nil {
+		if err := c.Confirm(t.Context(), chg, ada, ""); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Promote(t.Context(), chg, gil); problem.KindOf(err) != problem.Denied {
@@ -414,7 +414,7 @@ func TestWhoAskedForAChangeEndsItsTrialAndStrangersDoNot(t *testing.T) {
 		agent := stranger("7")
 		agent.Kind = "agent"
 		for what, who := range map[string]audit.Actor{"another stranger": stranger("8"), "an agent by that account": agent, "the host": audit.Host, "nobody": {Kind: "person"}} {
-			for verb, err := range map[string]error{"confirm": c.Confirm(t.Context(), chg, who), "rollback": c.RollBack(t.Context(), chg, who, "")} {
+			for verb, err := range map[string]error{"confirm": c.Confirm(t.Context(), chg, who, ""), "rollback": c.RollBack(t.Context(), chg, who, "")} {
 				if !errors.Is(err, person.ErrNotOwner) || !strings.Contains(err.Error(), "who asked for it") {
 					t.Errorf("%s, %s: %v", verb, what, err)
 				}

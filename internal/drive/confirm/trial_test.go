@@ -42,11 +42,11 @@ func TestATrialThatIsConfirmedStays(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 		time.Sleep(119 * time.Second)
-		if err := c.Confirm(t.Context(), chg, h.By()); err != nil {
+		if err := c.Confirm(t.Context(), chg, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		d := h.Is(c, chg, change.Finalized)
-		if err := c.Confirm(t.Context(), chg, h.By()); err != nil {
+		if err := c.Confirm(t.Context(), chg, h.By(), ""); err != nil {
 			t.Errorf("said again: %v", err)
 		}
 		if h.Page() != "two\n" || d.Trial.Handshake != trial.Confirmed || d.Trial.By.UID != h.Owner.UID {
@@ -81,7 +81,7 @@ func TestATrialThatNobodyConfirmsGoesBackAtItsDeadline(t *testing.T) {
 		if got := s.Started(); got[len(got)-1] != "one\n" {
 			t.Errorf("the old version was not restarted: %q", got)
 		}
-		if err := c.Confirm(t.Context(), chg, h.By()); problem.KindOf(err) != problem.Conflict {
+		if err := c.Confirm(t.Context(), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("confirmed after all: %v", err)
 		}
 	})
@@ -119,7 +119,7 @@ func TestExactlyOneOfConfirmRollbackAndTimerWins(t *testing.T) {
 					time.Sleep(tried.Expires.Left(at) - before)
 					errs := map[string]error{}
 					say := map[string]func() error{
-						"confirm":  func() error { return c.Confirm(t.Context(), chg, h.By()) },
+						"confirm":  func() error { return c.Confirm(t.Context(), chg, h.By(), "") },
 						"rollback": func() error { _, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Later); return err },
 						"nothing":  func() error { time.Sleep(before); return nil },
 					}
@@ -356,11 +356,11 @@ func TestAPersonRollsATrialBackAtOnce(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Land(c, nil)
 		time.Sleep(10 * time.Second)
-		if err := c.Confirm(t.Context(), chg, h.By()); problem.KindOf(err) != problem.Conflict {
+		if err := c.Confirm(t.Context(), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("confirmed what has not answered: %v", err)
 		}
 		stranger := audit.Actor{Kind: "person", Name: "eve", UID: h.Owner.UID, Person: "psn-0000eve0"}
-		if err := c.Confirm(t.Context(), chg, stranger); problem.KindOf(err) != problem.Denied {
+		if err := c.Confirm(t.Context(), chg, stranger, ""); problem.KindOf(err) != problem.Denied {
 			t.Errorf("confirmed by a stranger: %v", err)
 		}
 		row, err := c.Rollback(t.Context(), chg, h.By(), "it looks odd", request.Ask)
@@ -481,7 +481,7 @@ func TestNothingLandsBesideATrial(t *testing.T) {
 		if d := h.Is(c, second, change.Landing); !strings.Contains(d.Change.Reason, string(first)+" is on trial") || d.Change.Attempts != 0 {
 			t.Errorf("it says %q after %d attempts", d.Change.Reason, d.Change.Attempts)
 		}
-		if err := c.Confirm(t.Context(), first, h.By()); err != nil {
+		if err := c.Confirm(t.Context(), first, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, first, change.Finalized)

@@ -248,9 +248,9 @@ func (c *Controller) Promote(ctx context.Context, of id.Change, by audit.Actor) 
 	return err
 }
 
-// Confirm keeps what is on trial.
-func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor) error {
-	return c.confirm.Confirm(ctx, change, by)
+// Confirm keeps what is on trial; code is what a trial of the host is confirmed with (SM-923).
+func (c *Controller) Confirm(ctx context.Context, change id.Change, by audit.Actor, code string) error {
+	return c.confirm.Confirm(ctx, change, by, code)
 }
 
 // RollBack has what is on trial go back at once.

@@ -159,7 +159,7 @@ func (w *world) person(ctx context.Context, d act) error {
 		_, err = c.Redo(ctx, chg, h.By(), nil)
 		return err
 	case "confirm":
-		return c.Confirm(ctx, chg, h.By())
+		return c.Confirm(ctx, chg, h.By(), "")
 	case "rollback":
 		row, err := c.Rollback(ctx, chg, h.By(), "", []request.Approve{request.Later, request.Yes}[d.Arg%2])
 		if err == nil {

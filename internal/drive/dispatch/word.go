@@ -36,7 +36,7 @@ type Changes interface {
 	Approve(ctx context.Context, of id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
 	RefuseVia(ctx context.Context, of id.Approval, by audit.Actor, via, reason string) error
 	Rework(ctx context.Context, of id.Approval, by audit.Actor, via, words string) error
-	Confirm(ctx context.Context, change id.Change, by audit.Actor) error
+	Confirm(ctx context.Context, change id.Change, by audit.Actor, code string) error
 	RollBack(ctx context.Context, change id.Change, by audit.Actor, reason string) error
 	// Promote has the template changed as a landed change of a group changed the group.
 	Promote(ctx context.Context, of id.Change, by audit.Actor) error
@@ -273,7 +273,7 @@ func (d decider) do(ctx context.Context, in message.In) error {
 		// A card that has marks and can be approved here has named every one of them.
 		return d.Changes.Approve(ctx, what.Approval, proposal.Digest(what.Digest), what.By, approve.Words{Via: approval.ViaChat, Marked: true, Typed: typedIn(in.Text)})
 	case decide.Confirm:
-		return d.Changes.Confirm(ctx, what.Change, what.By)
+		return d.Changes.Confirm(ctx, what.Change, what.By, "")
 	case decide.RollBack:
 		return d.Changes.RollBack(ctx, what.Change, what.By, "")
 	case decide.Choose, decide.Name:

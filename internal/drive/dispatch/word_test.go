@@ -396,7 +396,7 @@ func TestWhoWasLateWithADecisionIsToldWhoWasFirst(t *testing.T) {
 			})
 			return err
 		})
-		if err := s.control.Confirm(t.Context(), s.change, s.By()); err != nil {
+		if err := s.control.Confirm(t.Context(), s.change, s.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		s.begin(t)

@@ -85,7 +85,7 @@ func (r refreshing) refreshed(keep ...string) id.Change {
 
 func (r refreshing) keeps(chg id.Change) {
 	r.t.Helper()
-	if err := r.c.Confirm(r.t.Context(), chg, r.By()); err != nil {
+	if err := r.c.Confirm(r.t.Context(), chg, r.By(), ""); err != nil {
 		r.t.Fatal(err)
 	}
 	r.Is(r.c, chg, change.Finalized)

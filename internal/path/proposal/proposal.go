@@ -44,12 +44,17 @@ func Sum(change id.Change, base, tree git.OID, policy string) Digest {
 	return Digest(hex.EncodeToString(sum[:]))
 }
 
-// Sum is the digest of a proposal as its card stands: marks of a tree that results elsewhere are part of what is approved.
+// Sum is the digest of a proposal as its card stands: marks of a tree that results elsewhere are part of what is approved, and so is the
+// release that the host would run by.
 func (p Proposal) Sum() Digest {
-	if p.Card.MarksOn == nil {
-		return Sum(p.Change, p.Base, p.Tree, p.Policy)
+	by := p.Policy
+	if p.Card.MarksOn != nil {
+		by += "\nmarks on " + string(p.Card.MarksOn.Tree)
 	}
-	return Sum(p.Change, p.Base, p.Tree, p.Policy+"\nmarks on "+string(p.Card.MarksOn.Tree))
+	if p.Card.Host != nil && p.Card.Host.Release != "" {
+		by += "\nrelease " + p.Card.Host.Release
+	}
+	return Sum(p.Change, p.Base, p.Tree, by)
 }
 
 // Digests name for the audit log what a proposal is bound to.
@@ -94,6 +99,7 @@ type Card struct {
 	Reworks    bool                 `json:"reworks,omitempty"`    // its agent goes on with what a person wants different in it
 	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
 	Spoken     *Spoken              `json:"spoken,omitempty"`     // the diff for a conversation; nil = it is asked in none
+	Host       *Host                `json:"host,omitempty"`       // how a change of the host was rehearsed; nil = it is none
 }
 
 // Ground is a tree that a change would result in on a head of its branch.

@@ -24,6 +24,8 @@ type Target struct {
 	// begins on its files as they are, and answers by taking a turn. "" = it is a repository's.
 	Group string  `json:"group,omitempty"`
 	Chat  id.Chat `json:"chat,omitempty"`
+	// Host says that the host itself starts again: its keeper ends it and starts it, twice, and Chat is where it then speaks.
+	Host bool `json:"host,omitempty"`
 	// Proposed says that these are words of the repository's own, which the owner has trusted: its commands run as
 	// the repository's owner, never as root for another, and it asks this machine's own addresses only.
 	Proposed bool `json:"proposed,omitempty"`
@@ -57,7 +59,7 @@ const (
 func (t Target) None() bool { return !t.Restarts() && t.Probe.None() }
 
 // Restarts reports whether there is something to restart.
-func (t Target) Restarts() bool { return t.Restart != "" || t.Group != "" }
+func (t Target) Restarts() bool { return t.Restart != "" || t.Group != "" || t.Host }
 
 // Asks reports whether there is something to ask: a group's session always is.
 func (t Target) Asks() bool { return !t.Probe.None() || t.Group != "" }

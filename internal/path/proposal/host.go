@@ -1,0 +1,18 @@
+package proposal
+
+import "time"
+
+// Host is how a change of the host itself was rehearsed before anybody is asked about it (SM-913).
+type Host struct {
+	Release   string        `json:"release,omitempty"` // digest of the release that the host would run by; "" = the one of now
+	Build     string        `json:"build,omitempty"`   // as that release says of itself
+	Schema    int           `json:"schema"`            // of the database that it wants
+	Was       int           `json:"was"`               // schema of now; another one = SM-085, and a quiet trial
+	Rehearsed []string      `json:"rehearsed"`         // what was tried, a clause each, the host's words
+	Not       []string      `json:"not,omitempty"`     // what a rehearsal cannot try here
+	Took      time.Duration `json:"took"`              // all of it
+	Migration time.Duration `json:"migration"`         // what the database took of that; a trial may take twice as long
+}
+
+// Quiet reports whether a trial of it goes by another schema, and so does less than a host otherwise does.
+func (h Host) Quiet() bool { return h.Schema != h.Was }
