@@ -74,21 +74,21 @@ func (n chats) watch(ctx context.Context, by audit.Actor, in api.WatchChat, out 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var mu sync.Mutex
 	write := func(lines ...dispatch.Line) error {
 		mu.Lock()
 		defer mu.Unlock()
 		err := writeLines(out, lines)
 		if err != nil {
-			cancel()
+			cancel(err)
 		}
 		return err
 	}
 	var beats sync.WaitGroup
 	defer beats.Wait()
-	defer cancel()
+	defer cancel(nil)
 	beats.Go(func() {
 		beat := time.NewTicker(heartbeatTime)
 		defer beat.Stop()
@@ -101,7 +101,11 @@ func (n chats) watch(ctx context.Context, by audit.Actor, in api.WatchChat, out 
 			}
 		}
 	})
-	return n.part.Watch(ctx, chat.ID, in.History, func(lines []dispatch.Line) error { return write(lines...) })
+	err = n.part.Watch(ctx, chat.ID, in.History, func(lines []dispatch.Line) error { return write(lines...) })
+	if why := context.Cause(ctx); problem.KindOf(why) == problem.Denied { // they may not, any more
+		return why
+	}
+	return err
 }
 
 // pieceMax is how many bytes of lines are written together, unless one line alone has more.

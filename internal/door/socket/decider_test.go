@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -42,7 +44,7 @@ func (r *ruled) List(context.Context) ([]person.Known, error) {
 
 func (r *ruled) Revoke(_ context.Context, by audit.Actor, name string, h right.Held) (person.Known, error) {
 	r.did = append(r.did, fmt.Sprintf("%s takes %s from %s", by.Person, h.Words(), name))
-	return person.Known{}, nil
+	return person.Known{Held: []right.Held{{Role: right.Member, Group: "bob"}}}, nil
 }
 
 func (r ruledIn) Wirings(context.Context, string) ([]channels.Wired, error) {
@@ -58,7 +60,7 @@ func (r ruledIn) Wirings(context.Context, string) ([]channels.Wired, error) {
 
 func (r ruledIn) SetPolicy(_ context.Context, of id.Conversation, policy conversation.Policy, by audit.Actor) (channels.Wired, error) {
 	r.of.did = append(r.of.did, fmt.Sprintf("%s makes %s %s", by.Person, of, policy))
-	return channels.Wired{}, nil
+	return channels.Wired{Wirings: []wiring.Wiring{wiring.New(of, conversation.Group, "bob", time.Time{})}}, nil
 }
 
 // TestWhoDecidesAboutAGroupIsServedOnTheSecondSocket holds CH-112 there: they see the people and places of their groups, and no others, and what
@@ -74,8 +76,8 @@ func TestWhoDecidesAboutAGroupIsServedOnTheSecondSocket(t *testing.T) {
 		people, places []string
 	}{
 		1001: {http.StatusForbidden, nil, nil},
-		1002: {http.StatusOK, []string{"dan0 member of ada"}, []string{"cnv-00000001", "cnv-00000003"}},
-		1003: {http.StatusOK, []string{"olga owner", "dan0 member of ada, member of bob", "eve0 member of bob"}, []string{"cnv-00000001", "cnv-00000002", "cnv-00000003", "cnv-00000004"}},
+		1002: {http.StatusOK, []string{"dan0 member of ada"}, []string{"cnv-00000001 ada", "cnv-00000003 ada"}},
+		1003: {http.StatusOK, []string{"olga owner", "dan0 member of ada, member of bob", "eve0 member of bob"}, []string{"cnv-00000001 ada", "cnv-00000002 bob", "cnv-00000003 bob ada", "cnv-00000004"}},
 	} {
 		var people []api.Person
 		var places []api.Conversation
@@ -99,7 +101,11 @@ func TestWhoDecidesAboutAGroupIsServedOnTheSecondSocket(t *testing.T) {
 			names = append(names, text)
 		}
 		for _, c := range places {
-			ids = append(ids, c.ID)
+			text := c.ID
+			for _, w := range c.Wirings {
+				text += " " + w.Group
+			}
+			ids = append(ids, text)
 		}
 		if !slices.Equal(names, want.people) || !slices.Equal(ids, want.places) {
 			t.Errorf("uid %d sees %q and %q", uid, names, ids)
@@ -113,6 +119,11 @@ func TestWhoDecidesAboutAGroupIsServedOnTheSecondSocket(t *testing.T) {
 		}
 		if want.code == http.StatusOK && !slices.Equal(r.did, []string{"psn-known000 takes member of ada from dan0", "psn-known000 makes cnv-00000001 strict"}) {
 			t.Errorf("uid %d: %q", uid, r.did)
+		}
+		for _, w := range []string{a.Body.String(), b.Body.String()} {
+			if want.code == http.StatusOK && strings.Contains(w, `"bob"`) != (uid == 1003) {
+				t.Errorf("uid %d is answered %s", uid, w)
+			}
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -23,25 +22,25 @@ const (
 
 	userRequests, userRequestsEach = 60, time.Second / 10 // so many at once, and one more in each of these times
 	userSays, userSaysEach         = 20, 3 * time.Second
-	userBytes, userBytesEach       = 4 << 20, time.Second / (64 << 10)
+	userBytes, userBytesEach       = 4 << 20, time.Second / 512 // as much as on a platform, in the long run: nobody fills the disk
 
 	userBodyMax = 2 << 20
 )
 
 // userVerbs are those that other users of this machine may ask for, as their roles allow it.
 func (s *Server) userVerbs() []served {
-	chats, members, places := chats{s.Chats}, members{s.Members}, places{s.Places}
+	chats := chats{s.Chats}
 	approvals, changes, groups := approvals{s.Approvals, s.Places}, changes{s.Changes}, groups{s.Groups}
 	return []served{
 		mount(s.door, api.DaemonShow, s.greet),
 		mount(s.door, api.GroupList, s.talkable),
 		mount(s.door, api.ChatSay, chats.say),
-		mountBytesBy(s.door, api.ChatWatch, chats.watch),
+		mountBytesBy(s.door, api.ChatWatch, s.watchWhile(chats.watch)),
 
 		mount(s.door, api.PersonList, s.ruled),
-		mount(s.door, api.PersonRole, members.role),
+		mount(s.door, api.PersonRole, s.ruledRole),
 		mount(s.door, api.WiringList, s.ruledPlaces),
-		mount(s.door, api.WiringPolicy, places.policy),
+		mount(s.door, api.WiringPolicy, s.ruledPolicy),
 
 		mount(s.door, api.ApprovalShow, approvals.show),
 		mountBytes(s.door, api.ChangeDiff, changes.diff),
@@ -50,35 +49,6 @@ func (s *Server) userVerbs() []served {
 		mount(s.door, api.ApprovalRework, approvals.rework),
 		mount(s.door, api.GroupPromote, groups.promote),
 	}
-}
-
-// ruled are the people of the groups that whoever asks decides about, with what they are there.
-func (s *Server) ruled(ctx context.Context, by audit.Actor, _ api.Nothing) ([]api.Person, error) {
-	_, held, err := s.People.Recognize(ctx, by)
-	if err != nil {
-		return nil, err
-	}
-	all, err := members{s.Members}.list(ctx, by, api.Nothing{})
-	out := []api.Person{}
-	for _, p := range all {
-		p.Roles = slices.DeleteFunc(p.Roles, func(r api.Role) bool { return !right.Decides(held, r.Group) })
-		if len(p.Roles) > 0 {
-			out = append(out, p)
-		}
-	}
-	return out, err
-}
-
-// ruledPlaces are the conversations that a group hears about which whoever asks decides.
-func (s *Server) ruledPlaces(ctx context.Context, by audit.Actor, in api.OfChannel) ([]api.Conversation, error) {
-	_, held, err := s.People.Recognize(ctx, by)
-	if err != nil {
-		return nil, err
-	}
-	all, err := places{s.Places}.wirings(ctx, by, in)
-	return slices.DeleteFunc(all, func(c api.Conversation) bool {
-		return !right.Decides(held, "") && !slices.ContainsFunc(c.Wirings, func(w api.Wiring) bool { return right.Decides(held, w.Group) })
-	}), err
 }
 
 // greet says which home and build this is, and nothing of what is done in it.
@@ -106,7 +76,7 @@ func (s *Server) talkable(ctx context.Context, by audit.Actor, _ api.OfUser) (ou
 // ServeUsers answers other users of this machine on l until ctx ends: a few verbs of a chat, of who decides about a group, and of the cards that
 // they may answer, within limits for each.
 func (s *Server) ServeUsers(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, &crowd{Listener: l, of: map[int]int{}}, s.userHandler())
+	return s.serve(ctx, &crowd{Listener: l, of: map[int][]*guest{}}, s.userHandler())
 }
 
 // userHandler returns the verbs of users behind the checks of peer, rate, version and right.
@@ -163,7 +133,7 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 			return
 		}
 		if what := rates.take(who.UID, r, time.Now()); what != "" {
-			s.refuseWith(w, r, problem.Errorf(problem.Unavailable, "sallyport chat --help", "too many %s came from you in a short time; say it again in a minute", what))
+			s.refuseWith(w, r, problem.Errorf(problem.Unavailable, "sallyport chat --help", "too many %s came from you in a short time; say it again in a few minutes", what))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, userBodyMax)
@@ -229,57 +199,4 @@ func (u *rate) fill(now time.Time) {
 
 func (u *rate) full() bool {
 	return u.requests == userRequests && u.says == userSays && u.bytes == userBytes
-}
-
-// crowd is a listener that closes what one user, or all, open too much of.
-type crowd struct {
-	net.Listener
-	mu  sync.Mutex
-	of  map[int]int
-	all int
-}
-
-func (c *crowd) Accept() (net.Conn, error) {
-	for {
-		conn, err := c.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		uid, ok := peerOf(conn)
-		if ok && c.enter(uid) {
-			return &guest{UnixConn: conn.(*net.UnixConn), leave: sync.OnceFunc(func() { c.leave(uid) })}, nil
-		}
-		_ = conn.Close() // they have more than they need
-	}
-}
-
-func (c *crowd) enter(uid int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all >= usersAtOnce || c.of[uid] >= userAtOnce {
-		return false
-	}
-	c.all++
-	c.of[uid]++
-	return true
-}
-
-func (c *crowd) leave(uid int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all--
-	if c.of[uid]--; c.of[uid] == 0 {
-		delete(c.of, uid)
-	}
-}
-
-// guest is a connection that is counted until it is closed.
-type guest struct {
-	*net.UnixConn
-	leave func()
-}
-
-func (g *guest) Close() error {
-	g.leave()
-	return g.UnixConn.Close()
 }

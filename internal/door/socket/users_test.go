@@ -10,14 +10,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/conversation"
 	"sallyport/internal/door/api"
+	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/rule/right"
+	"sallyport/internal/who/group"
 )
 
 // roles knows uids by what they hold.
@@ -143,21 +149,135 @@ func TestAUserOfTheSecondSocketIsHeldToRatesAndOthersAreNot(t *testing.T) {
 		if lack := a.take(1, test.r, now); lack != test.lack {
 			t.Errorf("%s: one more lacks %q", name, lack)
 		}
-		if test.most > 0 && (a.take(2, test.r, now) != "" || a.take(1, test.r, now.Add(time.Minute)) != "") {
+		if test.most > 0 && (a.take(2, test.r, now) != "" || a.take(1, test.r, now.Add(time.Hour)) != "") {
 			t.Errorf("%s: another user is held, or the same for ever", name)
 		}
 	}
-	c := &crowd{of: map[int]int{}}
+	month := 30 * 24 * time.Hour
+	if a, last := (&rates{of: map[int]*rate{}}), now.Add(month); true {
+		var total int64
+		for at := now; at.Before(last); at = at.Add(time.Hour) {
+			for a.take(1, post(64<<10), at) == "" {
+				total += 64 << 10
+			}
+		}
+		if most := int64(userBytes) + int64(month/userBytesEach); total > most || most > 2<<30 {
+			t.Errorf("one user stores %d bytes in a month", total)
+		}
+	}
+}
+
+// TestAFewUsersKeepNobodyFromTheSecondSocket holds that each has so many connections, and that who has most makes room for who has fewer.
+func TestAFewUsersKeepNobodyFromTheSecondSocket(t *testing.T) {
+	c := &crowd{of: map[int][]*guest{}}
+	enter := func(uid int) (out *guest, in bool) { return c.enter(&guest{crowd: c, uid: uid}) }
 	for range userAtOnce {
-		if !c.enter(1) {
+		if out, in := enter(1); !in || out != nil {
 			t.Fatal("a connection is refused")
 		}
 	}
-	if c.enter(1) || !c.enter(2) {
-		t.Error("a user opens more than they may, or closes the door to others")
+	first := c.of[1][0]
+	if _, in := enter(1); in {
+		t.Error("a user opens more than they may")
 	}
-	if c.leave(1); !c.enter(1) {
-		t.Error("a connection that has ended counts")
+	c.leave(first)
+	c.leave(first)
+	if _, in := enter(1); !in || c.all != userAtOnce {
+		t.Errorf("a connection that has ended counts: %d", c.all)
+	}
+
+	for uid := 2; c.all < usersAtOnce; uid++ {
+		for range userAtOnce {
+			enter(uid)
+		}
+	}
+	for n := range userAtOnce - 2 {
+		out, in := enter(100)
+		if !in || out == nil || len(c.of[100]) != n+1 || c.all != usersAtOnce {
+			t.Fatalf("number %d of who comes later: %v, %v; %d of %d are open", n+1, out, in, len(c.of[100]), c.all)
+		}
+		c.leave(out) // its connection is closed
+	}
+	for uid, theirs := range c.of {
+		if len(theirs) < userAtOnce-2 {
+			t.Errorf("uid %d keeps %d", uid, len(theirs))
+		}
+	}
+	for uid := 200; uid < 200+2*usersAtOnce; uid++ {
+		if out, in := enter(uid); in && out == nil || c.all != usersAtOnce {
+			t.Fatalf("%d are open", c.all)
+		}
+	}
+	if _, in := enter(1000); in {
+		t.Error("where each has one, another takes it from them")
+	}
+}
+
+// asKnown knows uids as a function says at that moment.
+type asKnown func(uid int) []right.Held
+
+func (k asKnown) Recognize(_ context.Context, who audit.Actor) (audit.Actor, []right.Held, error) {
+	who.Person = "psn-known000"
+	return who, k(who.UID), nil
+}
+
+// watched is a chat in which a line is said whenever somebody says so.
+type watched struct {
+	Chats
+	say chan string
+}
+
+func (w watched) Open(context.Context, group.Folder, string) (conversation.Chat, error) {
+	return conversation.Chat{}, nil
+}
+
+func (w watched) Watch(ctx context.Context, _ id.Chat, _ int, tell func([]dispatch.Line) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case text := <-w.say:
+			if err := tell([]dispatch.Line{{Text: text}}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// TestAWatchEndsWithTheRoleThatAllowsIt holds that whoever has lost their role is told nothing more, and that their watch ends also where nothing
+// is said.
+func TestAWatchEndsWithTheRoleThatAllowsIt(t *testing.T) {
+	for name, after := range map[string]string{"and something is said": "secret", "and nothing is said": ""} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lost atomic.Bool
+				o := options(&verbs{})
+				o.People = asKnown(func(int) []right.Held {
+					if lost.Load() {
+						return nil
+					}
+					return []right.Held{{Role: right.Member, Group: "ada"}}
+				})
+				chat := watched{say: make(chan string)}
+				var out strings.Builder
+				ended := make(chan error, 1)
+				go func() {
+					ended <- New(o).watchWhile(chats{chat}.watch)(t.Context(), audit.Actor{UID: 1001}, api.WatchChat{Group: "ada"}, &out)
+				}()
+				chat.say <- "hello"
+				synctest.Wait()
+				lost.Store(true)
+				if after != "" {
+					chat.say <- after
+				}
+				if err := <-ended; problem.KindOf(err) != problem.Denied {
+					t.Errorf("it ends with %v", err)
+				}
+				if !strings.Contains(out.String(), "hello") || strings.Contains(out.String(), "secret") {
+					t.Errorf("told: %s", out.String())
+				}
+			})
+		})
 	}
 }
 

@@ -16,47 +16,74 @@ import (
 	"sallyport/internal/who/person"
 )
 
-// Codes are tried so often in triesFor, by one account and by all. There are 31⁸ of them: what all may try guesses none, and strangers keep
-// nobody from linking an account.
+// An account tries so many codes in triesFor, its first one always. What accounts try beyond their first is bounded in all as well. So whoever
+// fills that keeps nobody from linking an account, and guesses no more than one code with each of their accounts: there are 31⁸, each good for
+// ten minutes.
 const (
 	triesOf  = 5
 	triesAll = 5000
 	triesFor = 10 * time.Minute
+	// triersMax is how many accounts are remembered, twice. Whoever has more gains nothing by one that is forgotten.
+	triersMax = 10_000
 )
 
-// tries counts codes that were none. It is kept in memory: a code is good for ten minutes.
+// Why a code is not looked at.
+const (
+	triedByOne = "Too many codes were tried from this account."
+	triedByAll = "Too many wrong codes come from other accounts at the moment."
+)
+
+// tries counts codes that were tried. It is kept in memory: a code is good for ten minutes.
 type tries struct {
-	mu sync.Mutex
-	at map[person.Identity][]time.Time
+	mu     sync.Mutex
+	by     map[person.Identity]tried
+	before map[person.Identity]tried // of accounts that came earlier
+	again  tried                     // of all, beyond their first
 }
 
-// may reports whether an account may try another, and whether it is the first that it may not. It counts both.
-func (t *tries) may(i person.Identity, now time.Time) (may, first bool) {
+// tried is how many codes were tried since a time.
+type tried struct {
+	n     int
+	since time.Time
+	told  bool // that it was too many
+}
+
+// within is what counts of it now.
+func (t tried) within(now time.Time) tried {
+	if t.n == 0 || now.Sub(t.since) >= triesFor {
+		return tried{since: now}
+	}
+	return t
+}
+
+// take counts a code that an account tries, and says why it is not looked at, and whether that is news; "" if it is.
+func (t *tries) take(i person.Identity, now time.Time) (why string, news bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all, of := 0, 0
-	for who, at := range t.at {
-		kept := at[:0]
-		for _, one := range at {
-			if now.Sub(one) < triesFor {
-				kept = append(kept, one)
-			}
-		}
-		if t.at[who] = kept; len(kept) == 0 {
-			delete(t.at, who)
-		}
-		if all += len(kept); who == i {
-			of = len(kept)
-		}
+	one, there := t.by[i]
+	if !there {
+		one = t.before[i]
 	}
-	if all >= triesAll || of > triesOf {
-		return false, false
+	one, t.again = one.within(now), t.again.within(now)
+	switch {
+	case one.n >= triesOf:
+		why = triedByOne
+	case one.n > 0 && t.again.n >= triesAll:
+		why = triedByAll
+	case one.n > 0:
+		t.again.n++
 	}
-	if t.at == nil {
-		t.at = map[person.Identity][]time.Time{}
+	if why == "" {
+		one.n++
+	} else {
+		news, one.told = !one.told, true
 	}
-	t.at[i] = append(t.at[i], now)
-	return of < triesOf, of == triesOf
+
+	if t.by == nil || !there && len(t.by) >= triersMax {
+		t.before, t.by = t.by, map[person.Identity]tried{}
+	}
+	t.by[i] = one
+	return why, news
 }
 
 // takeCode has a code link the account that sent it to a person; false if it is no code. It counts only in a direct conversation, with nothing
@@ -67,11 +94,11 @@ func (c *Channels) takeCode(ctx context.Context, tx store.Tx, s said) (bool, err
 		return c.burn(ctx, tx, s)
 	}
 	i := s.identity()
-	if may, first := c.codes.may(i, ledger.Now()); !may {
-		if err := c.drop(ctx, tx, s, "too many codes were tried"); err != nil || !first {
+	if why, news := c.codes.take(i, time.Now()); why != "" {
+		if err := c.drop(ctx, tx, s, "too many codes were tried"); err != nil || !news {
 			return true, err
 		}
-		return true, c.notice(ctx, tx, s.where.ID, fmt.Sprintf("Too many codes were tried from this account. Send yours again in %d minutes.", triesFor/time.Minute))
+		return true, c.notice(ctx, tx, s.where.ID, fmt.Sprintf("%s Send yours again in %d minutes.", why, triesFor/time.Minute))
 	}
 	who, ok, err := tx.TakeCode(ctx, code.Hash(), ledger.Now())
 	if err != nil || !ok {
