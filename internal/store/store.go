@@ -83,5 +83,9 @@ type DB interface {
 	// database, and against expected, a mark that somebody kept, or nil. What is wrong with
 	// the log stands in the report; an error says that it could not be read.
 	VerifyAudit(ctx context.Context, expected *audit.Mark) (audit.Report, error)
+	// Snapshot writes what the database holds now to the file at path: whole, on the disk and its owner's alone, or not at all. One that
+	// was there goes, and so does what a crash has left half written of it. Reading and writing go on meanwhile. Errors say what of the
+	// machine is in the way.
+	Snapshot(ctx context.Context, path string) error
 	Close() error
 }

@@ -3,19 +3,15 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
-
-	"modernc.org/sqlite"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -28,7 +24,6 @@ const (
 	backupsName = "backups"
 	backupsMax  = 5
 	backupTime  = "20060102T150405.000Z"
-	halfMade    = ".new" // ends the name of a copy that is being written
 )
 
 var backupName = regexp.MustCompile(`^sallyport-schema([0-9]{1,9})-([0-9]{8}T[0-9]{6}\.[0-9]{3}Z)\.db$`)
@@ -44,34 +39,8 @@ func (db *DB) backups() string { return filepath.Join(filepath.Dir(db.path), bac
 
 // backup copies the database as it is, whole or not at all, and returns the copy's path.
 func (db *DB) backup(ctx context.Context, schema int64) (string, error) {
-	folder := db.backups()
-	path := filepath.Join(folder, fmt.Sprintf("sallyport-schema%d-%s.db", schema, time.Now().UTC().Format(backupTime)))
-	aside := path + halfMade
-	err := db.ops.Do("backup:write", func() error {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return err
-		}
-		// SQLite writes into a file that is empty, and leaves its mode as it is.
-		f, err := os.OpenFile(aside, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = db.pool.ExecContext(ctx, `VACUUM INTO ?`, aside)
-		if err == nil {
-			err = f.Sync()
-		}
-		return errors.Join(err, f.Close())
-	})
-	if err != nil {
-		return "", errors.Join(err, db.ops.Do("backup:drop", func() error { return absent(os.Remove(aside)) }))
-	}
-	err = db.ops.Do("backup:commit", func() error {
-		if err := os.Rename(aside, path); err != nil {
-			return err
-		}
-		return whole.Sync(folder)
-	})
-	if err != nil {
+	path := filepath.Join(db.backups(), fmt.Sprintf("sallyport-schema%d-%s.db", schema, time.Now().UTC().Format(backupTime)))
+	if err := copyTo(ctx, db.ops, "backup", db.pool, path); err != nil {
 		return "", err
 	}
 	return path, db.ops.Do("backup:prune", func() error { return db.prune() })
@@ -87,9 +56,13 @@ func absent(err error) error {
 // prune removes all but the newest copy of each schema, and what a crash left half written.
 // Nothing else that lies in the folder is touched.
 func (db *DB) prune() error {
-	half, err := filepath.Glob(filepath.Join(escapeGlob(db.backups()), "sallyport-schema*.db"+halfMade))
-	if err != nil {
-		return err
+	var half []string
+	for _, name := range []string{"sallyport-schema*.db.new", filepath.Base(whole.Fresh("sallyport-schema*.db*"))} { // the first: of an older sallyport
+		found, err := filepath.Glob(filepath.Join(escapeGlob(db.backups()), name))
+		if err != nil {
+			return err
+		}
+		half = append(half, found...)
 	}
 	for _, path := range half {
 		if err := absent(os.Remove(path)); err != nil {
@@ -155,7 +128,7 @@ func (db *DB) fallBack(ctx context.Context, path string, schema int64, cause err
 	cause = explain(db.path, cause)
 	now, err := db.version(ctx)
 	if err == nil && now != schema { // a migration that fails undoes itself; those before it do not
-		err = db.ops.Do("backup:restore", func() error { return db.restore(ctx, path) })
+		err = db.ops.Do("backup:restore", func() error { return overlay(ctx, db.path, path) })
 	}
 	if err != nil {
 		return problem.Errorf(problem.Unavailable, fmt.Sprintf("cp %s %s && rm -f %s %s", inert.Path(path), inert.Path(db.path), inert.Path(db.path+"-wal"), inert.Path(db.path+"-shm")),
@@ -163,35 +136,4 @@ func (db *DB) fallBack(ctx context.Context, path string, schema int64, cause err
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport version",
 		"%w; the database is as it was, and so is its copy %q: run the version that you had before", cause, path)
-}
-
-// restore makes the database's content that of a copy, in one transaction.
-func (db *DB) restore(ctx context.Context, path string) error {
-	from, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=ro"}).String())
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	conn, err := from.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return conn.Raw(func(driver any) error {
-		source, ok := driver.(interface {
-			NewBackup(to string) (*sqlite.Backup, error)
-		})
-		if !ok {
-			return problem.New(problem.Internal, "the driver copies no database")
-		}
-		b, err := source.NewBackup(db.source("rw", writing))
-		if err != nil {
-			return err
-		}
-		more := true
-		for err == nil && more {
-			more, err = b.Step(-1)
-		}
-		return errors.Join(err, b.Finish())
-	})
 }

@@ -37,10 +37,11 @@ func TestWhatWasToldIsOnTheDiskAndACopyBeforeTheSchemaChanges(t *testing.T) {
 		disktest.Say("migrated")
 		closed(t, again)
 	})
-	const copied = `state/backups/sallyport-schema1-\w+\.\d+Z\.db`
+	const copied = `sallyport-schema1-\w+\.\d+Z\.db`
+	const half = `state/backups/\.new-` + copied
 	disktest.Ordered(t, calls,
 		`say begin`, `fsync state/db-wal`, `say told`, `say begin`, `fsync state/db-wal`, `say told`, `say migrate`,
-		`fsync `+copied+`\.new`, `rename `+copied+`\.new `+copied, `fsync state/backups`, `fsync state/db-wal`, `say migrated`)
+		`fsync `+half, `rename `+half+` state/backups/`+copied, `fsync state/backups`, `fsync state/db-wal`, `say migrated`)
 }
 
 // The database holds requests and what agents said; a copy of it holds no less.

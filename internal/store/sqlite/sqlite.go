@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -92,7 +91,7 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if db.pool, err = sql.Open("sqlite", db.source("rw", writing)); err != nil {
+	if db.pool, err = sql.Open("sqlite", source(db.path, "rw", writing)); err != nil {
 		return err
 	}
 	db.pool.SetMaxOpenConns(1)
@@ -115,7 +114,7 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	db.writer = newStatement(conn, false)
-	if db.reads, err = sql.Open("sqlite", db.source("ro", reading)); err != nil {
+	if db.reads, err = sql.Open("sqlite", source(db.path, "ro", reading)); err != nil {
 		return err
 	}
 	return db.ops.Do("db:read", func() error {
@@ -148,12 +147,6 @@ var (
 		"temp_store(MEMORY)", "cache_spill(0)", "trusted_schema(0)", "journal_size_limit(67108864)"}
 	reading = []string{"busy_timeout(5000)", "query_only(1)", "temp_store(MEMORY)", "trusted_schema(0)"}
 )
-
-// source returns the driver's name for the file, which may hold any byte.
-func (db *DB) source(mode string, pragmas []string) string {
-	q := url.Values{"mode": {mode}, "_pragma": pragmas, "_txlock": {"immediate"}, "_dqs": {"0"}, "_defensive": {"1"}, "_error_rc": {"1"}}
-	return (&url.URL{Scheme: "file", Path: db.path, RawQuery: q.Encode()}).String()
-}
 
 // Close ends the writer after the transaction that is under way, waits for it, and
 // closes the file. Callers that still wait are refused. Calling it again does nothing.
