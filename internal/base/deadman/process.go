@@ -24,6 +24,12 @@ func Self() (Process, error) {
 	return p, err
 }
 
+// Look returns the process that has a number now.
+func Look(pid int) (Process, error) {
+	p, _, err := look(pid)
+	return p, err
+}
+
 // Alive reports whether p runs. A process that has ended and waits for its parent does
 // not; one that cannot be looked at is taken to run, for the deadline holds all the same.
 func Alive(p Process) bool {

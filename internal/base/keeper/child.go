@@ -7,17 +7,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
+	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/release"
 )
 
 // child is a daemon that runs.
 type child struct {
-	words <-chan string
-	ended <-chan exit // one, once its process is gone
-	stop  func()      // asks it to end
-	kill  func()      // ends it
+	words  <-chan said
+	ended  <-chan exit               // one, once its process is gone
+	answer func(number int, r reply) // of a question
+	stop   func()                    // asks it to end
+	kill   func()                    // ends it
+	is     deadman.Process           // which process it is
 }
 
 // exit is how a daemon's process ended.
@@ -29,25 +33,30 @@ type exit struct {
 // outOfMemory is added to what the kernel counts against a daemon where memory is short: its keeper is to outlive it.
 const outOfMemory = "500"
 
-// start starts the daemon of the release that `current` names. It is executed by the descriptor that was hashed, so nobody can put
-// another file in its place meanwhile. It dies with this keeper.
-func start(home string, hello Hello) (child, error) {
+// start starts the daemon of a release; "" = of the one that `current` names. It is executed by the descriptor that was hashed, so
+// nobody can put another file in its place meanwhile. It dies with this keeper.
+func start(home, digest string, hello Hello) (child, error) {
 	folder := release.In(home, disk.Ops{})
-	digest, err := folder.Current()
-	if err != nil {
-		return child{}, fmt.Errorf("find the release that home %q runs by: %w", home, err)
+	folders := []release.Folder{folder, old(home, disk.Ops{})}
+	if digest == "" {
+		var err error
+		if digest, err = folder.Current(); err != nil {
+			return child{}, fmt.Errorf("find the release that home %q runs by: %w", home, err)
+		}
+		folders = folders[:1]
 	}
-	program, _, err := folder.Open(digest)
+	program, err := open(digest, folders...)
 	if err != nil {
 		return child{}, fmt.Errorf("open the release that home %q runs by: %w", home, err)
 	}
 	defer program.Close()
-	hello.Release = digest
+	hello.Release, hello.Trials = digest, trials
 
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return child{}, fmt.Errorf("make the pipe to the daemon: %w", err)
 	}
+	_ = syscall.SetNonblock(pair[0], true) // so that writing to it has an end
 	ours, theirs := os.NewFile(uintptr(pair[0]), "daemon"), os.NewFile(uintptr(pair[1]), "keeper")
 	defer theirs.Close()
 
@@ -67,12 +76,10 @@ func start(home string, hello Hello) (child, error) {
 
 // attach greets a daemon that was started and listens to it.
 func attach(cmd *exec.Cmd, pipe *os.File, hello Hello) child {
-	words, ended, over := make(chan string), make(chan exit, 1), make(chan struct{})
+	words, ended, over := make(chan said), make(chan exit, 1), make(chan struct{})
+	is, _ := deadman.Look(cmd.Process.Pid) // it has not been waited for: so the number is its own
+	greet(pipe, hello)
 	go hear(pipe, words, over)
-	go func() {
-		raw, _ := json.Marshal(hello)
-		_, _ = fmt.Fprintf(pipe, "%s %d %s\n", wordHello, version, raw) // one that does not listen is never ready
-	}()
 	go func() {
 		err := cmd.Wait()
 		close(over)
@@ -84,8 +91,28 @@ func attach(cmd *exec.Cmd, pipe *os.File, hello Hello) child {
 		ended <- e
 	}()
 	return child{
-		words: words, ended: ended,
+		words: words, ended: ended, is: is,
+		answer: func(number int, r reply) {
+			raw, _ := json.Marshal(r)
+			send(pipe, fmt.Sprintf("%s %d %s\n", wordAnswer, number, raw))
+		},
 		stop: func() { _ = cmd.Process.Signal(syscall.SIGTERM) },
 		kill: func() { _ = cmd.Process.Kill() },
+	}
+}
+
+// greet is what a keeper says first.
+func greet(pipe *os.File, hello Hello) {
+	raw, _ := json.Marshal(hello)
+	send(pipe, fmt.Sprintf("%s %d %s\n", wordHello, version, raw)) // one that does not listen is never ready
+}
+
+// send says a line to a daemon. One that takes none is not waited for, and hears nothing more: half a line is none.
+func send(pipe *os.File, line string) {
+	if err := pipe.SetWriteDeadline(time.Now().Add(sayMax)); err != nil {
+		return
+	}
+	if _, err := pipe.WriteString(line); err != nil {
+		pipe.Close()
 	}
 }

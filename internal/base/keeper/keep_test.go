@@ -18,7 +18,7 @@ import (
 
 // daemon is one that a test plays. It ends when it is killed, and when it is asked to unless it is deaf.
 type daemon struct {
-	words chan string
+	words chan said
 	ended chan exit
 	deaf  bool
 	heard []string
@@ -44,8 +44,16 @@ func (d *daemon) child() child {
 		}}
 }
 
+// none is the family of a keeper without processes.
+type none struct{}
+
+func (none) adopt(bool)         {}
+func (none) reap(child)         {}
+func (none) endSurvivors(child) {}
+
 // house plays each daemon that a keeper starts by a line of its own.
 type house struct {
+	home  string
 	began time.Time
 	lives []func(*daemon)
 	got   []string // what happened when, in seconds since it began
@@ -63,7 +71,7 @@ func (h *house) say(format string, a ...any) {
 func (h *house) parts() parts {
 	h.began = time.Now()
 	return parts{
-		start: func(last Last) (child, error) {
+		start: func(last Last, _ string) (child, error) {
 			h.last = append(h.last, last)
 			if len(h.lives) == 0 {
 				return child{}, errors.New("no release")
@@ -71,16 +79,16 @@ func (h *house) parts() parts {
 			live := h.lives[0]
 			h.lives = h.lives[1:]
 			h.say("start")
-			d := &daemon{words: make(chan string), ended: make(chan exit, 1)}
+			d := &daemon{words: make(chan said), ended: make(chan exit, 1)}
 			go live(d)
 			return d.child(), nil
 		},
-		late: h,
+		late: h, host: &host{home: h.home}, family: none{},
 		tell: func(format string, a ...any) { h.say(format, a...) },
 	}
 }
 
-func ready(d *daemon) { d.words <- wordHello; d.words <- wordReady }
+func ready(d *daemon) { d.words <- said{word: wordHello}; d.words <- said{word: wordReady} }
 
 func dies(after time.Duration) func(*daemon) {
 	return func(d *daemon) { ready(d); time.Sleep(after); d.ended <- exit{-1, "signal: killed"} }
@@ -88,7 +96,7 @@ func dies(after time.Duration) func(*daemon) {
 
 func stops(d *daemon) {
 	ready(d)
-	d.words <- wordStop
+	d.words <- said{word: wordStop}
 	d.ended <- exit{0, "it ended with exit status 0"}
 }
 
@@ -118,14 +126,14 @@ func TestADaemonThatDiesIsStartedAgain(t *testing.T) {
 			ready(d)
 			for range 60 {
 				time.Sleep(10 * time.Second)
-				d.words <- wordBeat
+				d.words <- said{word: wordBeat}
 			}
 		}, stops}, "",
 			[]string{"0 start", "790 the daemon is gone: it was silent for 3m0s, so the keeper ended it; it is started again in 0s", "790 start"}, 0, ""},
 		{"a word that is not known is passed over, and is a sign of life", []func(*daemon){func(d *daemon) {
 			ready(d)
 			time.Sleep(2 * time.Minute)
-			d.words <- "news"
+			d.words <- said{word: "news"}
 			time.Sleep(2 * time.Minute)
 			stops(d)
 		}}, "", []string{"0 start"}, 0, ""},
@@ -135,7 +143,7 @@ func TestADaemonThatDiesIsStartedAgain(t *testing.T) {
 			time.Sleep(time.Minute)
 			d.ended <- exit{-1, "signal: killed"}
 		}, stops}, "", []string{"0 start", "60 " + gone("0s"), "60 start"}, 0, ""},
-		{"asked to stop, it hangs", []func(*daemon){func(d *daemon) { ready(d); d.words <- wordStop }}, "", []string{"0 start"}, 0, ""},
+		{"asked to stop, it hangs", []func(*daemon){func(d *daemon) { ready(d); d.words <- said{word: wordStop} }}, "", []string{"0 start"}, 0, ""},
 		{"a deadline that it let pass", []func(*daemon){ready, stops}, "it let the deadline of lnd-1 pass",
 			[]string{"0 start", "6 the daemon is gone: it let the deadline of lnd-1 pass, so the keeper ended it; it is started again in 0s", "6 start"}, 0, ""},
 		{"nothing can be started", nil, "", nil, 1, "no release"},
@@ -158,8 +166,8 @@ func TestWhoIsAskedToEndAsksTheDaemonAndWaits(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var d *daemon
 			p := (&house{}).parts()
-			p.start = func(Last) (child, error) {
-				d = &daemon{words: make(chan string), ended: make(chan exit, 1), deaf: deaf}
+			p.start = func(Last, string) (child, error) {
+				d = &daemon{words: make(chan said), ended: make(chan exit, 1), deaf: deaf}
 				go ready(d)
 				return d.child(), nil
 			}

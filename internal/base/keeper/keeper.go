@@ -64,12 +64,30 @@ func serve(home string, stderr io.Writer) (status int, err error) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	return keep(ctx, parts{
-		start: func(last Last) (child, error) { return start(home, Hello{Keeper: self, Last: last}) },
-		late:  &landings{dir: filepath.Join(home, ".state", "deadman"), now: deadman.Now},
-		tell: func(format string, a ...any) {
-			fmt.Fprintf(stderr, "time=%s level=WARN msg=%q\n", time.Now().Format(time.RFC3339), Program+": "+fmt.Sprintf(format, a...))
+	tell := func(format string, a ...any) {
+		fmt.Fprintf(stderr, "time=%s level=WARN msg=%q\n", time.Now().Format(time.RFC3339), Program+": "+fmt.Sprintf(format, a...))
+	}
+	family := processes{tell: tell}
+	h := &host{home: home, now: deadman.Now, tell: tell,
+		room: func(least int64) string { return room(home, least) },
+		revert: func(ctx context.Context, r Record) error {
+			family.adopt(true)
+			return revert(ctx, home, r)
 		},
+	}
+	if h.idle() {
+		if err := remove(disk.Ops{}, home); err != nil { // what an arming has left that did not come to its end
+			tell("clean up %s: %v", Folder(home), err)
+		}
+	}
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	return keep(ctx, parts{
+		start: func(last Last, digest string) (child, error) {
+			return start(home, digest, Hello{Keeper: self, Last: last})
+		},
+		late: &landings{dir: filepath.Join(home, ".state", "deadman"), now: deadman.Now},
+		host: h, died: died, family: family, tell: tell,
 	})
 }
 

@@ -1,0 +1,297 @@
+package keeper
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/release"
+)
+
+// put puts a release into a home whose program says a word.
+func put(t *testing.T, home, says string) (digest string) {
+	t.Helper()
+	from := t.TempDir()
+	if err := os.WriteFile(filepath.Join(from, release.Program), []byte("#!/bin/sh\necho "+says+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := release.In(home, disk.Ops{}).Put(from, release.Release{Build: says, Built: time.Unix(0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Digest
+}
+
+var plain, hash, _ = NewCode()
+
+// armable is a record that can be armed in a home with two releases, of which the old one is the current.
+func armable(t *testing.T, home string) Record {
+	t.Helper()
+	r := Record{Change: "chg-1", Old: put(t, home, "old"), New: put(t, home, "new"), Code: hash, Slack: time.Second}
+	if err := release.In(home, disk.Ops{}).Use(r.Old); err != nil {
+		t.Fatal(err)
+	}
+	now, err := deadman.Now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Due = deadman.Deadline{Set: now, In: 5 * time.Minute}
+	return r
+}
+
+// lies returns what lies in the keeper's folder of a home.
+func lies(t *testing.T, home string) string {
+	t.Helper()
+	entries, err := os.ReadDir(Folder(home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestOnlyTheCodeMatches(t *testing.T) {
+	other, _, err := NewCode()
+	if err != nil || other == plain || !IsCode(plain) {
+		t.Fatalf("%q after %q, %v", other, plain, err)
+	}
+	bare := strings.ReplaceAll(plain, "-", "")
+	last := "A"
+	if strings.HasSuffix(bare, last) {
+		last = "B"
+	}
+	for word, want := range map[string]bool{
+		plain: true, bare: true, strings.ToLower(plain): true, " " + strings.ReplaceAll(plain, "-", " ") + " ": true,
+		other: false, "": false, "confirm": false, bare[:11]: false, bare + last: false, bare[:11] + last: false, plain + strings.Repeat(" ", 60): false,
+	} {
+		if got := hash.Matches(word); got != want {
+			t.Errorf("%q matches %t", word, got)
+		}
+	}
+	for word, want := range map[string]bool{other: true, "ABCD-EFGH-JKLM": true, "abcd efgh jklm": true, "ABCD-EFGH-JKLI": false, "ABCD-EFGH-JKL": false, "ABCD-EFGH-JKLMN": false, "ÄBCD-EFGH-JKL": false} {
+		if IsCode(word) != want {
+			t.Errorf("%q has the form %t", word, !want)
+		}
+	}
+	raw, err := json.Marshal(hash)
+	if err != nil || strings.Contains(string(raw), bare) {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if (Code{}).Matches("") || (Code{Salt: hash.Salt, Rounds: 1, Sum: hash.Sum}).Matches(plain) {
+		t.Error("the hash of no code matches")
+	}
+}
+
+func TestAHostChangeIsArmedWholeOrNotAtAll(t *testing.T) {
+	const reserved = 1 << 20
+	ops := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
+		home := t.TempDir()
+		r := armable(t, home)
+		crashed, err := disktest.Run(func() error { return Arm(c.Ops(), home, r, reserved) })
+		if err != nil || crashed != c.Crashed() {
+			t.Fatalf("crashed = %v, err = %v", crashed, err)
+		}
+		got, is, err := RecordOf(home)
+		if err != nil || !crashed && !is {
+			t.Fatalf("armed %t, %v", is, err)
+		}
+		if is {
+			if got.Step != Armed || got.Armed.Wall.IsZero() || got.Change != r.Change || got.Due != r.Due || !reflect.DeepEqual(got.Code, r.Code) {
+				t.Errorf("%+v", got)
+			}
+			program, err := open(r.Old, old(home, disk.Ops{}))
+			if err != nil {
+				t.Fatalf("it is armed without the way back: %v", err)
+			}
+			program.Close()
+			info, err := os.Stat(filepath.Join(Folder(home), reserveName))
+			if err != nil || info.Size() != reserved {
+				t.Errorf("it is armed without its reserve: %v, %v", info, err)
+			}
+		}
+		// The old daemon comes back: it arms again, or it disarms, and nothing stays.
+		if err := Arm(disk.Ops{}, home, r, reserved); err != nil {
+			t.Errorf("armed again: %v", err)
+		}
+		if err := Disarm(disk.Ops{}, home, r.Change); err != nil {
+			t.Errorf("disarmed: %v", err)
+		}
+		if left := lies(t, home); left != "" {
+			t.Errorf("left over: %q", left)
+		}
+	})
+	if want := []string{"keeper:reserve", "keeper:write", "keeper:step"}; !reflect.DeepEqual(ops[len(ops)-3:], want) {
+		t.Errorf("operations %q do not end with %q", ops, want)
+	}
+}
+
+func TestWhatIsDisarmedIsArmedUntilAllOfItIsGone(t *testing.T) {
+	disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
+		home := t.TempDir()
+		r := armable(t, home)
+		if err := Arm(disk.Ops{}, home, r, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := disktest.Run(func() error { return Disarm(c.Ops(), home, r.Change) }); err != nil {
+			t.Fatal(err)
+		}
+		_, is, err := RecordOf(home)
+		if left := lies(t, home); err != nil || !is && left != "" {
+			t.Errorf("armed %t, %v, and there lies %q", is, err, left)
+		}
+		if err := Disarm(disk.Ops{}, home, r.Change); err != nil {
+			t.Error(err)
+		}
+		if left := lies(t, home); left != "" {
+			t.Errorf("left over: %q", left)
+		}
+	})
+}
+
+// Whoever comes back after a loss of power finds the step before or the one after.
+func TestEachStepIsWrittenWholeOrNotAtAll(t *testing.T) {
+	for _, row := range []struct {
+		from Step
+		e    event
+		to   Step
+	}{
+		{Armed, handedOver, Handed}, {Handed, answered, ReadyOnce}, {ReadyOnce, answered, Ready}, {Ready, delivered, Asked}, {Asked, confirmed, Confirmed},
+		{Armed, failed, Back}, {Asked, exited, Back}, {Confirmed, finalized, ""}, {Back, answered, ""},
+	} {
+		t.Run(string(row.from)+" "+string(row.e), func(t *testing.T) {
+			disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
+				home := t.TempDir()
+				r := Record{Change: "chg-1", Old: strings.Repeat("0", 64), New: strings.Repeat("1", 64), Code: hash, Step: row.from}
+				err := errors.Join(os.MkdirAll(filepath.Join(Folder(home), oldName), 0o700), r.write(disk.Ops{}, home), reserve(disk.Ops{}, home, 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := &host{home: home, ops: c.Ops(), r: r, tell: func(string, ...any) {}}
+				crashed, err := disktest.Run(func() error { _, err := h.happen(row.e, "why", nil); return err })
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, _, err := RecordOf(home)
+				if err != nil || got.Step != row.to && (got.Step != row.from || !crashed) || got.Step == Back && row.from != Back && got.Why != "why" {
+					t.Errorf("step %q because of %q, %v", got.Step, got.Why, err)
+				}
+				if got.Step == "" && lies(t, home) != "" {
+					t.Errorf("left over: %q", lies(t, home))
+				}
+			})
+		})
+	}
+}
+
+func TestWhatCannotBeArmedSaysWhy(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil   func(home string, r *Record)
+		reserve int64
+		want    error
+		says    string
+	}{
+		"no space for the reserve":      {func(string, *Record) {}, 1 << 60, ErrFull, "reserve"},
+		"less space than there must be": {func(_ string, r *Record) { r.FreeMin = 1 << 60 }, 1, ErrFull, "MiB of disk are free"},
+		"another is under way": {func(home string, r *Record) {
+			other := *r
+			other.Change = "chg-0"
+			if err := Arm(disk.Ops{}, home, other, 1); err != nil {
+				panic(err)
+			}
+		}, 1, ErrArmed, `chg-0 is at step "armed"`},
+		"it is on trial": {func(home string, r *Record) {
+			other := *r
+			other.Step = Handed
+			if err := errors.Join(os.MkdirAll(Folder(home), 0o700), other.write(disk.Ops{}, home)); err != nil {
+				panic(err)
+			}
+		}, 1, ErrArmed, `chg-1 is at step "handed"`},
+		"the new release is gone": {func(_ string, r *Record) { r.New = strings.Repeat("0", 64) }, 1, release.ErrAbsent, "no such release"},
+		"the old release is gone": {func(_ string, r *Record) { r.Old = strings.Repeat("0", 64) }, 1, release.ErrAbsent, "no such release"},
+		"no release":              {func(_ string, r *Record) { r.Old = "../x" }, 1, nil, "not both digests"},
+		"no code":                 {func(_ string, r *Record) { r.Code = Code{} }, 1, nil, "hash of the code"},
+		"no id":                   {func(_ string, r *Record) { r.Change = "../x" }, 1, nil, "cannot be the id"},
+		"a deadline that is over": {func(_ string, r *Record) { r.Due.In = 0 }, 1, nil, "is not within"},
+		"a deadline far away":     {func(_ string, r *Record) { r.Due.In = 2 * time.Hour }, 1, nil, "is not within"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := t.TempDir()
+			r := armable(t, home)
+			row.spoil(home, &r)
+			before, was, _ := RecordOf(home)
+			err := Arm(disk.Ops{}, home, r, row.reserve)
+			if err == nil || row.want != nil && !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("%v, want %v with %q", err, row.want, row.says)
+			}
+			if after, is, err := RecordOf(home); err != nil || is != was || !reflect.DeepEqual(after, before) {
+				t.Errorf("the record is %+v, %t, %v", after, is, err)
+			}
+			if !was {
+				if err := Disarm(disk.Ops{}, home, r.Change); err != nil {
+					t.Error(err)
+				}
+				if _, err := os.Stat(Folder(home)); err == nil && lies(t, home) != "" {
+					t.Errorf("left over: %q", lies(t, home))
+				}
+			}
+		})
+	}
+}
+
+func TestOnlyWhatIsArmedIsDisarmed(t *testing.T) {
+	home := t.TempDir()
+	r := armable(t, home)
+	if err := Disarm(disk.Ops{}, home, "chg-1"); err != nil {
+		t.Errorf("nothing is armed: %v", err)
+	}
+	if err := Arm(disk.Ops{}, home, r, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := Disarm(disk.Ops{}, home, "chg-2"); !errors.Is(err, ErrArmed) {
+		t.Errorf("another's: %v", err)
+	}
+	for step := range moves {
+		if r.Step = step; step == Armed {
+			continue
+		}
+		if err := r.write(disk.Ops{}, home); err != nil {
+			t.Fatal(err)
+		}
+		if err := Disarm(disk.Ops{}, home, "chg-1"); !errors.Is(err, ErrArmed) {
+			t.Errorf("at step %q: %v", step, err)
+		}
+	}
+}
+
+// A record that cannot be understood is no reason to think that there is none.
+func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
+	home := t.TempDir()
+	if _, is, err := RecordOf(home); is || err != nil {
+		t.Errorf("%t, %v", is, err)
+	}
+	if err := os.MkdirAll(Folder(home), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []string{"", "{", "{}", `{"change":"chg-1","step":"sideways"}`} {
+		if err := os.WriteFile(filepath.Join(Folder(home), recordName), []byte(raw), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, is, err := RecordOf(home); is || err == nil {
+			t.Errorf("%q: %t, %v", raw, is, err)
+		}
+		if err := Disarm(disk.Ops{}, home, "chg-1"); err == nil {
+			t.Errorf("%q was disarmed", raw)
+		}
+	}
+}
