@@ -274,7 +274,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		},
 		WorkersMax: min(d.atOnce(), d.room.Sessions), Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
 		Author:   author(file.Commits),
-		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"),
+		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Backups: filepath.Join(state, store.BackupsFolder),
 		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	}
 	if report.OwnUID {

@@ -89,6 +89,7 @@ type Settings struct {
 	Author     git.Signature // of commits where the repository's configuration names nobody; At is ignored
 	Sessions   string        // folder of sessions
 	Changes    string        // folder of what is kept of each change for people to read
+	Backups    string        // folder of the database's copies
 	Self       sandbox.Owner // who the daemon runs as
 	FirstUID   uint32        // of sandboxes when every change has a uid of its own; 0 = all run as Self
 }
@@ -159,7 +160,7 @@ func (c *Controller) makeLive() {
 	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: ways, Runner: runner})
 	c.takes = &supervise.Checkpointer{Ledger: c.Ledger, Workspaces: p.Workspaces, Grounds: c.grounds, Notebook: p.Notebook, Author: p.Settings.Author}
 	c.Tidier = tidy.New(tidy.Parts{
-		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Checks: c.checks, Ops: p.Ops, Works: &c.works, Takes: c.takes,
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Checks: c.checks, Backups: p.Settings.Backups, Ops: p.Ops, Works: &c.works, Takes: c.takes,
 	})
 	c.Supervisors = supervise.New(supervise.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Checker: c.checks, Takes: c.takes,
@@ -215,7 +216,7 @@ func (c *Controller) makePath() {
 	})
 	c.land = land.New(land.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Grounds: c.grounds, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
-		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Tidy: c.Tidy,
+		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Backups: p.Settings.Backups, Tidy: c.Tidy,
 	})
 	c.confirm = confirm.New(confirm.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Chats: p.Chats, Lander: p.Lander, Workspaces: p.Workspaces,

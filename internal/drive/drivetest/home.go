@@ -90,7 +90,7 @@ func NewHome(t *testing.T) *Home {
 		Lander:     &landing.Lander{Host: spaces.EnsureRepository}, Sandbox: h.Cage, Agents: map[string]agent.Driver{"played": Played{}},
 		Rules: Rules{}, Keeper: h.Keeper, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Settings: control.Settings{
-			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
+			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Backups: filepath.Join(state, store.BackupsFolder), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
 			Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 		},
 	}

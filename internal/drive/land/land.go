@@ -112,6 +112,7 @@ func (ls *Landings) landNow(ctx context.Context, row change.Row, p proposal.Prop
 	if err != nil {
 		return err
 	}
+	snapshot := false
 	// Another home, or a person, may commit on other paths between computing and the lock.
 	for range staleMax {
 		var computed landing.Landing
@@ -125,6 +126,12 @@ func (ls *Landings) landNow(ctx context.Context, row change.Row, p proposal.Prop
 		var ahead trial.Terms
 		if ahead, err = ls.Trials.Terms(ctx, row, computed); err != nil {
 			return err
+		}
+		if !snapshot && (ahead.Target.Group != "" || ahead.Target.Host) {
+			if err := ls.DB.Snapshot(ctx, store.SnapshotPath(ls.Backups, row.ID)); err != nil {
+				return fmt.Errorf("nothing lands without a copy of the database (SM-101): %w", err)
+			}
+			snapshot = true
 		}
 		if err = ls.carryOut(ctx, row, p, computed, ls.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
 			return err

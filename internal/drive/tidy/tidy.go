@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 	"sallyport/internal/drive/check"
 	"sallyport/internal/drive/land"
 	"sallyport/internal/drive/ledger"
@@ -19,6 +20,7 @@ import (
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
+	"sallyport/internal/store"
 )
 
 // Parts are what is tidied, and with what.
@@ -28,6 +30,7 @@ type Parts struct {
 	Opener     work.Opener
 	Checks     *check.Checker
 	Land       *land.Landings
+	Backups    string // folder of the database's copies
 	Ops        disk.Ops
 	Works      *lock.Keyed[id.Change] // one step of a change, or the clearing up after its last one, at a time
 	Takes      *supervise.Checkpointer
@@ -45,6 +48,9 @@ func New(p Parts) *Tidier { return &Tidier{p} }
 func (t *Tidier) Tidy(ctx context.Context, row change.Row) {
 	t.Checks.Forget(row.ID) // nobody will be asked about it
 	t.Land.Forget(row.ID)
+	if err := whole.Remove(t.Ops, "snapshot:drop", store.SnapshotPath(t.Backups, row.ID)); err != nil {
+		t.Log.Warn("the copy of the database from before a change was not removed", "change", row.ID, "error", err)
+	}
 	if row.Base == "" || !row.Request.Worked() {
 		return
 	}

@@ -2,8 +2,11 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -253,6 +256,32 @@ func (r *round) reachable(ctx context.Context, row change.Row) int64 {
 	size := int64(0)
 	_, _ = fmt.Sscan(string(out), &size) // no number is no estimate
 	return size
+}
+
+// backups are copies of the database: those from before a migration stay, and one from before a change landed until that change has ended.
+func (r *round) backups(ctx context.Context) error {
+	entries, err := os.ReadDir(filepath.Join(r.State, store.BackupsFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read the copies of the database: %w", err)
+	}
+	for _, e := range entries {
+		at, folder, err := beneath.PlaceOf(filepath.Join(r.State, store.BackupsFolder, e.Name()))
+		if err != nil || at.Path == "" || aside(e.Name()) {
+			continue
+		}
+		t := thing{kind: Backups, path: at.Path}
+		if c, is := store.SnapshotOf(e.Name()); is && !folder && int(at.UID) == os.Geteuid() {
+			drop := func() (bool, error) { return true, r.Ops.Do("sweep:snapshot", at.Unlink) }
+			t.goes, t.remove = r.over(c, 0), r.ended(ctx, c, drop)
+			if _, known := r.changes[c]; !known {
+				t.goes, t.remove = r.abandoned(at.At), drop
+			}
+		}
+		if err := r.count(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // layers are looked after by their cache, which knows what stands on which: it says what goes, and takes it away.

@@ -182,7 +182,7 @@ func (r *round) halfMade(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, in := range []string{".", "sessions", "changes", "logs", "deadman"} {
+	for _, in := range []string{".", "sessions", "changes", "logs", "deadman", store.BackupsFolder} {
 		entries, err := os.ReadDir(filepath.Join(r.State, in))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("read %q: %w", in, err)

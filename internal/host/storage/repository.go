@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
+	"sallyport/internal/store"
 )
 
 // repositories of the host's own lose the objects that no ref names and that have had their grace. Git runs there with
@@ -125,7 +126,7 @@ func (r *round) rest(ctx context.Context) error {
 // kindOf tells what a name in .state is; counted if its entries are counted one by one.
 func kindOf(name string) (kind Kind, counted bool) {
 	switch name {
-	case "layers", "stock", "workspaces", "repos", "sessions", "changes", "deadman", "gone":
+	case "layers", "stock", "workspaces", "repos", "sessions", "changes", "deadman", "gone", store.BackupsFolder:
 		return "", true
 	case "sallyport.db", "sallyport.db-wal", "sallyport.db-shm":
 		return Database, false
@@ -133,8 +134,6 @@ func kindOf(name string) (kind Kind, counted bool) {
 		return Layers, false
 	case "groups":
 		return GroupFiles, false
-	case "backups":
-		return Backups, false
 	case "releases":
 		return Releases, false
 	case "logs":

@@ -61,7 +61,7 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 	}
 	var errs []error
 	for _, part := range []func(context.Context) error{
-		r.groups, r.mounts, r.workspaces, r.sessions, r.exports, r.refs, r.desks, r.leavings, r.halfMade, r.keepers, r.sockets, r.caches, r.layers, r.repositories, r.rest,
+		r.groups, r.mounts, r.workspaces, r.sessions, r.exports, r.refs, r.desks, r.leavings, r.halfMade, r.keepers, r.sockets, r.caches, r.layers, r.repositories, r.backups, r.rest,
 	} {
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)
@@ -87,7 +87,8 @@ func (s *Steward) keeps() map[Kind]string {
 		Transcripts:  after(s.Retention.Transcripts),
 		Exports:      after(s.Retention.Exports),
 		GroupFiles:   "as long as its group is there",
-		Database:     "always", Backups: "always", Logs: "always",
+		Database:     "always", Logs: "always",
+		Backups:  "from before a migration, always; from before a swap, until its change has ended",
 		Releases: "until `sallyport release prune`; the current and the previous one always",
 		Orphans:  days(s.Retention.Grace) + " after it was last touched",
 		Other:    "as long as it is needed",

@@ -183,6 +183,35 @@ func TestReleasesAreCountedAndStay(t *testing.T) {
 	}
 }
 
+// A copy from before a change landed goes with its change; those from before a migration, and what is no file of ours, stay.
+func TestACopyOfTheDatabaseGoesOnceItsChangeHasEnded(t *testing.T) {
+	o := newOwned(t)
+	ended, _ := o.add(change.RolledBack, time.Minute)
+	trial, _ := o.add(change.InTrial, 300*24*time.Hour)
+	stays := map[string]bool{
+		"backups/swap-" + string(ended) + ".sqlite": false, "backups/swap-" + string(trial) + ".sqlite": true,
+		"backups/swap-" + string(id.NewChange()) + ".sqlite": false, "backups/.new-swap-" + string(trial) + ".sqlite": false,
+		"backups/sallyport-schema1-20200101T000000.000Z.db": true, "backups/swap-mine.sqlite": true,
+	}
+	for name := range stays {
+		o.put(name, "rows")
+	}
+	report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range stays {
+		if o.has(name) != want {
+			t.Errorf("%s is there: %v", name, !want)
+		}
+	}
+	for _, row := range report.Rows {
+		if row.Kind == Backups && (row.Count != 5 || row.Gone != 2 || row.Bytes == 0) {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
 func TestAnAgentsHomeGoesWithItsTranscriptWhateverIsInIt(t *testing.T) {
 	o := newOwned(t)
 	_, young := o.add(change.Finalized, 29*24*time.Hour)

@@ -11,19 +11,20 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
+	"sallyport/internal/store"
 )
 
 // A database is copied before its schema changes: into backups/ beside it, named by the
 // schema it had and the time (UTC), 0600. The newest of a schema is kept, of backupsMax schemas.
 const (
-	backupsName = "backups"
-	backupsMax  = 5
-	backupTime  = "20060102T150405.000Z"
+	backupsMax = 5
+	backupTime = "20060102T150405.000Z"
 )
 
 var backupName = regexp.MustCompile(`^sallyport-schema([0-9]{1,9})-([0-9]{8}T[0-9]{6}\.[0-9]{3}Z)\.db$`)
@@ -35,7 +36,7 @@ type copied struct {
 	at     string
 }
 
-func (db *DB) backups() string { return filepath.Join(filepath.Dir(db.path), backupsName) }
+func (db *DB) backups() string { return filepath.Join(filepath.Dir(db.path), store.BackupsFolder) }
 
 // backup copies the database as it is, whole or not at all, and returns the copy's path.
 func (db *DB) backup(ctx context.Context, schema int64) (string, error) {
@@ -47,7 +48,7 @@ func (db *DB) backup(ctx context.Context, schema int64) (string, error) {
 }
 
 func absent(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
 	return err
