@@ -24,15 +24,19 @@ import (
 // Need says who has to approve a change of what a group runs, and how: by what it reaches, by who asked for it, and by the roles and the
 // policy of now. Errors: problem.Refused, saying why nobody can (SM-090).
 func (a *Answers) Need(ctx context.Context, tx store.Tx, r request.Request, class right.Class) (right.Need, error) {
-	wisher, err := ledger.Requester(ctx, tx, r)
+	wishers, err := ledger.Wishers(ctx, tx, r)
 	if err != nil {
 		return right.Need{}, err
+	}
+	var others []string
+	for _, p := range wishers[1:] {
+		others = append(others, p.String())
 	}
 	people, err := ledger.Entitled(ctx, tx)
 	if err != nil {
 		return right.Need{}, err
 	}
-	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wisher.String(), People: people, Rules: a.Rules.Approvals(), Mend: config.EditPolicy(a.Home)})
+	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wishers[0].String(), Others: others, People: people, Rules: a.Rules.Approvals(), Mend: config.EditPolicy(a.Home)})
 }
 
 // Entitled says who has to approve what a card is about. What no group asked for is the owner's, or of who says what the template is to have.

@@ -3,6 +3,7 @@ package approve_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -133,15 +134,57 @@ func TestNobodyIsAskedWhoMayNotApprove(t *testing.T) {
 	}
 }
 
+func (p people) Whose(_ context.Context, i person.Identity) (person.Person, bool, error) {
+	for _, k := range p.all {
+		if slices.ContainsFunc(k.Accounts, func(a person.Account) bool { return a.Identity == i }) {
+			return k.Person, true, nil
+		}
+	}
+	return person.Person{}, false, nil
+}
+
+// TestWhoSpokeWhenAnAgentAskedDoesNotApproveWhereThePolicyWantsAnother holds SM-912: by naming a bystander's message an agent would have who
+// wished a change approve it.
+func TestWhoSpokeWhenAnAgentAskedDoesNotApproveWhereThePolicyWantsAnother(t *testing.T) {
+	known := func(name string, held right.Role) person.Known {
+		return person.Known{
+			Person: person.Person{ID: id.Person("psn-" + name)}, Held: []right.Held{{Role: held}},
+			Accounts: []person.Account{{Identity: person.Identity{Platform: "slack", Account: name}, Direct: "cnv-" + id.Conversation(name)}},
+		}
+	}
+	home := people{all: []person.Known{known("ann", right.Owner), known("gil", right.GlobalAdmin), known("eve", right.GlobalAdmin)}}
+	for name, test := range map[string]struct {
+		heard []string
+		rules right.Rules
+		want  []id.Person
+	}{
+		"nobody":                    {nil, right.Rules{NoSelf: true}, []id.Person{"psn-gil", "psn-eve", "psn-ann"}},
+		"one who may":               {[]string{"slack:gil"}, right.Rules{NoSelf: true}, []id.Person{"psn-eve", "psn-ann"}},
+		"strangers and handles":     {[]string{"slack:may", "irc:~gil", "slack:"}, right.Rules{NoSelf: true}, []id.Person{"psn-gil", "psn-eve", "psn-ann"}},
+		"and nobody has to be else": {[]string{"slack:gil"}, right.Rules{}, []id.Person{"psn-gil", "psn-eve", "psn-ann"}},
+	} {
+		a := approve.New(approve.Parts{Rules: drivetest.Rules{Judging: grounds.Judging{Approvals: test.rules}}})
+		n, err := a.Need(t.Context(), home, request.Request{Kind: request.Swap, Group: "echo", Heard: test.heard}, right.Group)
+		if err != nil || !slices.Equal(n.May, test.want) {
+			t.Errorf("%s spoke: %q may, not %q: %v", name, n.May, test.want, err)
+		}
+	}
+}
+
 // TestAPolicyThatNobodyCanFulfilIsToldBeforeAnyAgentWorks holds SM-090 and SM-912: what to change in it is said with it.
 func TestAPolicyThatNobodyCanFulfilIsToldBeforeAnyAgentWorks(t *testing.T) {
+	me := person.AtTerminal(os.Getuid()).String()
 	for want, rules := range map[string]right.Rules{
+		"policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this, or spoke when it was asked for":       {NoSelf: true, People: 1},
 		"policy.yaml wants 2 people to approve it (approvals.people: 2), and one of those who may can be reached. With approvals.people: 1 one person may approve it": {People: 2},
 		"nobody knows who asked for it, so policy.yaml wants two people (approvals.self: refuse)":                                                                     {NoSelf: true},
 	} {
 		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 			a, _ := h.Assist()
 			h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Approvals: rules}}
+			if rules.People == 1 {
+				a.Spoke = []string{me}
+			}
 			c, _ := a.Begin()
 			_, err := a.Wish(c, "chg-aaaaaaaa", "Change it")
 			if p := problem.Of(err); p.Kind != problem.Refused || !strings.Contains(p.Text, want) || p.Next != "${EDITOR:-vi} "+h.Repo+"/policy.yaml" {

@@ -75,12 +75,26 @@ const system = "<system "
 func TestAGroupBeginsAnewAndAnswers(t *testing.T) {
 	play(t, []string{"echo", "other"}, func(t *testing.T, s *scene) {
 		works := s.turn
+		s.swaps = &wishes{s: s}
 		s.turn = func(ctx context.Context, words string, st *stage) (string, error) {
 			if !strings.Contains(words, system) {
 				return works(ctx, words, st)
 			}
-			if _, err := st.ask(tool.SendMessage, tool.Message{Text: "I am here"}); problem.KindOf(err) != problem.Refused {
-				t.Errorf("a tool works: %v", err)
+			for _, asks := range []struct {
+				verb tool.Name
+				args any
+			}{
+				{tool.SendMessage, tool.Message{Text: "I am here"}},
+				{tool.SendMessage, tool.Message{Text: "I am here", To: "dev-greets"}},
+				{tool.AskUserQuestion, tool.Question{Question: "Am I?"}},
+				{tool.ScheduleTask, tool.Schedule{Text: "be here", Interval: "1h"}},
+				{tool.ListTasks, tool.Nothing{}},
+				{tool.CancelTask, tool.Cancel{Task: "tsk-abcdefgh"}},
+				{tool.RequestDevChanges, tool.DevChanges{Summary: "be elsewhere"}},
+			} {
+				if _, err := st.ask(asks.verb, asks.args); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "no tool works in it") {
+					t.Errorf("%s works: %v", asks.verb, err)
+				}
 			}
 			return "ready", nil
 		}

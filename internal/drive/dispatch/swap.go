@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"sallyport/internal/base/audit"
@@ -42,7 +43,8 @@ func (w wisher) requestSwap(s *session) live.Handler {
 		if args.DevAgentName != "" {
 			wish.Dev = id.Slug(args.DevAgentName)
 		}
-		if err := w.saidHere(ctx, wish.Message, s.number()); err != nil {
+		var err error
+		if wish.Heard, err = w.heard(ctx, wish.Message, s.number()); err != nil {
 			return tool.Result{}, err
 		}
 		row, err := w.Swaps.RequestSwap(ctx, wish)
@@ -57,18 +59,28 @@ func (w wisher) requestSwap(s *session) live.Handler {
 	}
 }
 
-// saidHere refuses a message that the agent does not answer in this turn: whoever sent it wishes nothing now. "" names none.
-func (w wisher) saidHere(ctx context.Context, of id.Message, turn int) error {
-	if of == "" {
-		return nil
-	}
-	return w.DB.Read(ctx, func(tx store.Tx) error {
-		m, err := tx.In(ctx, of)
-		if problem.KindOf(err) == problem.NotFound || err == nil && !w.answers(m, turn) {
-			return problem.Errorf(problem.Usage, "sallyport-tool request_dev_changes --help", "message: no person has said %q in what you answer now; give the id of a message of this turn as it was shown to you, or leave it out", inert.Short(string(of), 40))
+// heard are the accounts whose words the agent answers in this turn: any of them may have wished it, whomever the agent names. A message that
+// is not among them is refused, for whoever sent that wishes nothing now; "" names none.
+func (w wisher) heard(ctx context.Context, wish id.Message, turn int) (who []string, err error) {
+	err = w.DB.Read(ctx, func(tx store.Tx) error {
+		all, err := tx.Ins(ctx, message.Filter{Chat: w.chat.ID, Status: []message.Status{message.Processing}, Limit: waitingMax})
+		there := wish == ""
+		who = nil
+		for _, m := range all {
+			if !w.answers(m, turn) {
+				continue
+			}
+			there = there || m.ID == wish
+			if !slices.Contains(who, m.Identity) {
+				who = append(who, m.Identity)
+			}
+		}
+		if err == nil && !there {
+			err = problem.Errorf(problem.Usage, "sallyport-tool request_dev_changes --help", "message: no person has said %q in what you answer now; give the id of a message of this turn as it was shown to you, or leave it out", inert.Short(string(wish), 40))
 		}
 		return err
 	})
+	return who, err
 }
 
 // answers reports whether a message is a person's, of the batch that a turn is about.

@@ -56,6 +56,50 @@ func (w *wishes) TellDev(_ context.Context, _ change.Row, words string) error {
 	return nil
 }
 
+// TestWhoeverSpokeWhenAGroupAsksForAChangeMayHaveWishedIt holds SM-912: whom an agent names is its own word, and whom it answers is the host's.
+func TestWhoeverSpokeWhenAGroupAsksForAChangeMayHaveWishedIt(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		w := &wishes{s: s}
+		s.swaps = w
+		works, told := s.turn, ""
+		s.turn = func(ctx context.Context, words string, st *stage) (string, error) {
+			if !strings.Contains(words, "be rude") {
+				return works(ctx, words, st)
+			}
+			told = words
+			named := regexp.MustCompile(`id="(msg-[^"]+)"[^>]*>hello all<`).FindStringSubmatch(words)
+			_, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "be rude", Message: named[1]})
+			return "begun", err
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "hello")
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			for _, said := range []struct{ who, text string }{{"irc:bea", "hello all"}, {"irc:bea", "and you"}, {"irc:cal", "good day"}} {
+				chat, err := tx.Chat(ctx, m.Chat)
+				if err != nil {
+					return err
+				}
+				in, _, err := tx.AddIntake(ctx, message.Intake{Conversation: chat.Conversation, Received: time.Now(), Outcome: message.Stored})
+				if err != nil {
+					return err
+				}
+				if _, err := tx.PutIn(ctx, message.In{
+					ID: id.NewMessage(), Chat: m.Chat, Intake: in.Seq, Kind: prompt.Chat, Identity: said.who, Sender: said.who, Text: said.text, At: time.Now(), Status: message.Pending, Due: time.Now(),
+				}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		m = s.say(d, "echo", "be rude")
+		time.Sleep(time.Minute)
+		if len(w.asked) != 1 || w.asked[0].Message == m.ID || w.asked[0].Message == "" {
+			t.Fatalf("it asked for %+v, told %q", w.asked, told)
+		}
+		same(t, "who spoke", w.asked[0].Heard, "irc:bea", "irc:cal", m.Identity)
+	})
+}
+
 // TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt holds SM-020, SM-022, SM-023, SM-032 and SM-042.
 func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {

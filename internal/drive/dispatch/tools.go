@@ -34,9 +34,6 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 	chat := w.chat
 	agent := func(verb tool.Name, do func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error)) live.Handler {
 		return func(ctx context.Context, c tool.Call) (r tool.Result, err error) {
-			if s.tries() {
-				return r, problem.Errorf(problem.Refused, "", "in this turn the host only looks whether you answer: no tool works in it")
-			}
 			err = w.DB.InTx(ctx, func(tx store.Tx) error {
 				if r, err = do(ctx, tx, c); err != nil {
 					return err
@@ -75,7 +72,20 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 		}),
 	}
 	all[tool.SendMessage] = live.Counted(s.number, all[tool.SendMessage])
+	for name, do := range all {
+		all[name] = s.heeding(do)
+	}
 	return all
+}
+
+// heeding does nothing of a tool in a turn that shows only whether the agent answers: what a version on trial asks for, nobody has wished.
+func (s *session) heeding(do live.Handler) live.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if s.tries() {
+			return tool.Result{}, problem.Errorf(problem.Refused, "", "in this turn the host only looks whether you answer: no tool works in it")
+		}
+		return do(ctx, c)
+	}
 }
 
 // sender sends words to the group's dev agent, if they are for it, and all others into the conversation.

@@ -33,6 +33,7 @@ type Assistants struct {
 	heard  []string        // by the group's agent, from its dev agents
 
 	Wisher id.Message // whose sender wishes what the group asks for; "" = nobody does
+	Spoke  []string   // the accounts that its agent answers when it asks
 }
 
 // Assist makes the repository that of a home with one group.
@@ -114,7 +115,7 @@ func (a *Assistants) Has(verb tool.Name) bool {
 func (a *Assistants) Wish(c *control.Controller, of id.Change, words string) (change.Row, error) {
 	a.T.Helper()
 	return c.RequestSwap(a.T.Context(), standing.Wish{
-		Change: of, Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Text: words, Dev: "dev-greets", By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
+		Change: of, Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: words, Dev: "dev-greets", By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
 	})
 }
 

@@ -66,12 +66,37 @@ func Requester(ctx context.Context, tx store.Tx, r request.Request) (right.Party
 	if err != nil || m.Chat != r.Chat || m.Kind != prompt.Chat && m.Kind != prompt.Answer || m.OfAgent() {
 		return right.Party{}, err
 	}
-	platform, account, ok := strings.Cut(m.Identity, ":")
-	if !ok || account == "" || unproven(m.Identity) {
+	return partyOf(ctx, tx, m.Identity)
+}
+
+// Wishers are all who may have asked for a change, who asked for it first: what a group's agent says of that is its own word, so everybody
+// whom it answered then is one of them.
+func Wishers(ctx context.Context, tx store.Tx, r request.Request) ([]right.Party, error) {
+	asked, err := Requester(ctx, tx, r)
+	if err != nil {
+		return nil, err
+	}
+	all := []right.Party{asked}
+	for _, identity := range r.Heard {
+		p, err := partyOf(ctx, tx, identity)
+		if err != nil {
+			return nil, err
+		}
+		if p != (right.Party{}) && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// partyOf is whose an account is at this moment; nobody's if it is a handle.
+func partyOf(ctx context.Context, tx store.Tx, identity string) (right.Party, error) {
+	platform, account, ok := strings.Cut(identity, ":")
+	if !ok || account == "" || unproven(identity) {
 		return right.Party{}, nil
 	}
 	whose, _, err := tx.Whose(ctx, person.Identity{Platform: platform, Account: account})
-	return right.Party{Person: whose.ID, Identity: m.Identity}, err
+	return right.Party{Person: whose.ID, Identity: identity}, err
 }
 
 // Tried is a change on trial, and who stands behind it, at this moment.

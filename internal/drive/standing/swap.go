@@ -27,6 +27,7 @@ type Wish struct {
 	Group   group.Folder
 	Chat    id.Chat
 	Message id.Message  // whose sender wishes it; "" = nobody does
+	Heard   []string    // the accounts whose words the agent answered when it asked, platform:account
 	Text    string      // the agent's own words, for the agent that makes the change
 	Dev     string      // what that agent is called; "" = as the host names it
 	By      audit.Actor // the agent that asks
@@ -138,7 +139,7 @@ func (g *Groups) openSwap(ctx context.Context, of group.Folder) (*Swap, error) {
 func (g *Groups) swapOf(ctx context.Context, w Wish) (r request.Request, err error) {
 	r = request.Request{
 		Kind: request.Swap, By: w.By, At: ledger.Now(), Text: strings.TrimSpace(w.Text), Approve: request.Later,
-		Group: string(w.Group), Chat: w.Chat, Wish: w.Message, Dev: w.Dev, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"),
+		Group: string(w.Group), Chat: w.Chat, Wish: w.Message, Heard: w.Heard, Dev: w.Dev, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"),
 	}
 	if r.Dev == "" {
 		r.Dev = strings.TrimPrefix(string(w.Change), "chg-")

@@ -73,6 +73,7 @@ type Request struct {
 	Group   string         `json:"group,omitempty"`   // of kind group or swap: its folder; "" = it is about the home
 	Chat    id.Chat        `json:"chat,omitempty"`    // of kind swap: where it was asked for, and where its outcome is told
 	Wish    id.Message     `json:"wish,omitempty"`    // of kind swap: the message whose sender wishes it; "" = nobody does
+	Heard   []string       `json:"heard,omitempty"`   // of kind swap: the accounts whose words its group's agent answered when it asked
 	Dev     string         `json:"dev,omitempty"`     // of kind swap: what its agent is called
 	Rounds  int            `json:"rounds,omitempty"`  // of kind swap: how often its agent may propose in all; 0 = as often as any agent (CW-053)
 	// Refresh is said of a swap that no agent makes: the host brings to the group what has moved in the template up to Head (SM-918).

@@ -135,7 +135,7 @@ type Policy struct {
 // Approvals say who has to approve what a group asks for.
 type Approvals struct {
 	People   int      `json:"people,omitempty" min:"1" max:"9" jsonschema:"How many people have to say yes (default 1). While the home knows fewer, such a change is refused, and what refuses it says so."`
-	Self     Self     `json:"self,omitempty" jsonschema:"Whether who asked for a change may be the one who approves it: allow or refuse (default allow). Where nobody knows who asked, refuse wants two people."`
+	Self     Self     `json:"self,omitempty" jsonschema:"Whether who asked for a change may be the one who approves it: allow or refuse (default allow). Where a group's agent asked, that is whoever it says, and whoever else it answered then. Where nobody knows who asked, refuse wants two people."`
 	CoolDown Duration `json:"cool_down,omitempty" min:"1s" max:"1d" jsonschema:"How long one person alone has to wait before a yes to a change of the host counts, such as 1m (default 1m)."`
 }
 

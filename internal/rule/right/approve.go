@@ -79,8 +79,9 @@ const (
 // Asked is what is to be approved.
 type Asked struct {
 	Class  Class
-	Group  string // whose agent asked for it
-	Wisher string // who asked for it: a person's id, or a stranger's identity; "" = nobody knows
+	Group  string   // whose agent asked for it
+	Wisher string   // who asked for it: a person's id, or a stranger's identity; "" = nobody knows
+	Others []string // who else may have: the agent that named the wisher answered them, too
 	People []Person
 	Rules  Rules
 	Mend   string // the command that opens the policy; "" = none is named
@@ -193,8 +194,10 @@ func (a Asked) on(r rung) (all []Person) {
 	return all
 }
 
-// barred reports whether the policy keeps who wished the change from approving it.
-func (a Asked) barred(p id.Person) bool { return a.Rules.NoSelf && a.Wisher == string(p) }
+// barred reports whether the policy keeps somebody from approving the change: they wished it, or may have.
+func (a Asked) barred(p id.Person) bool {
+	return a.Rules.NoSelf && (a.Wisher == string(p) || slices.Contains(a.Others, string(p)))
+}
 
 // Nobody begins what is said where nobody can approve.
 const Nobody = "nobody can approve this change: "
@@ -217,7 +220,7 @@ func (n Need) lacks(a Asked) error {
 	case len(owners) == 0:
 		return refuse("the home has no owner")
 	case (a.Class != Group && !asked || len(n.May) == 0) && a.barred(owners[0].ID):
-		return byPolicy("policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this. With approvals.self: allow the owner may approve it")
+		return byPolicy("policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this, or spoke when it was asked for. With approvals.self: allow the owner may approve it")
 	case a.Class != Group && !asked:
 		return refuse("it is the owner's to approve, who cannot be reached")
 	case len(n.Ask) == 0:

@@ -64,13 +64,18 @@ func TestAChangeGoesToWhomItsReachNames(t *testing.T) {
 		{"not who wished it", right.Group, all, "ada", right.Rules{NoSelf: true}, "gil; gil ann; 1"},
 		{"somebody else wished it", right.Group, all, "irc:x", right.Rules{NoSelf: true}, "ada; ada gil ann; 1"},
 		{"nobody knows who wished it", right.Group, all, "", right.Rules{NoSelf: true}, "ada gil; ada gil ann; 2"},
+		{"nor who spoke when it was wished", right.Group, all, "may ada", right.Rules{NoSelf: true}, "gil; gil ann; 1"},
+		{"nor any who spoke, and nobody is named", right.Group, append(all, "eve:group_admin of ada"), " ada gil", right.Rules{NoSelf: true}, "eve ann; eve ann; 2"},
+		{"all who may spoke", right.Group, all, "may ada gil ann", right.Rules{NoSelf: true}, "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this, or spoke when it was asked for"},
+		{"who spoke may where all may", right.Group, all, "may ada", right.Rules{}, "ada; ada gil ann; 1"},
 		{"an owner alone, and nobody knows who wished it", right.Group, []string{"ann:owner"}, "", right.Rules{NoSelf: true}, "nobody knows who asked for it, so policy.yaml wants two people"},
-		{"an owner alone, who wished it", right.Group, []string{"ann:owner"}, "ann", right.Rules{NoSelf: true}, "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this"},
-		{"the host, wished by its owner", right.Host, all, "ann", right.Rules{NoSelf: true}, "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this"},
-		{"the host, wished by its owner, two", right.Host, append(all, "eve:global_admin"), "ann", right.Rules{NoSelf: true, People: 2}, "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this"},
+		{"an owner alone, who wished it", right.Group, []string{"ann:owner"}, "ann", right.Rules{NoSelf: true}, "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this, or spoke when it was asked for"},
+		{"the host, wished by its owner", right.Host, all, "ann", right.Rules{NoSelf: true}, "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this, or spoke when it was asked for"},
+		{"the host, wished by its owner, two", right.Host, append(all, "eve:global_admin"), "ann", right.Rules{NoSelf: true, People: 2}, "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and the owner of the home asked for this, or spoke when it was asked for"},
 		{"the host, wished by an admin", right.Host, all, "gil", right.Rules{NoSelf: true}, "ann; ann; 1 CONFIRM HOST"},
 	} {
-		n, err := right.Approvers(right.Asked{Class: test.class, Group: "ada", Wisher: test.wisher, People: who(test.people...), Rules: test.rules})
+		wishers := strings.Split(test.wisher, " ") // who wished it, and who else spoke then
+		n, err := right.Approvers(right.Asked{Class: test.class, Group: "ada", Wisher: wishers[0], Others: wishers[1:], People: who(test.people...), Rules: test.rules})
 		got := strings.TrimSuffix(strings.Trim(fmt.Sprintf("%s; %s; %d %s", n.Ask, n.May, n.Yeses, n.Typed), " "), " ")
 		got = strings.NewReplacer("[", "", "]", "").Replace(got)
 		if len(n.Must) > 0 {
@@ -172,7 +177,8 @@ func TestNobodyDecidesWithoutARoleForIt(t *testing.T) {
 		a := right.Asked{
 			Class: rapid.SampledFrom([]right.Class{right.Group, right.Host, right.Combined, "", "x"}).Draw(t, "class"), Group: "ada",
 			Wisher: rapid.SampledFrom([]string{"", "a", "b", "irc:x"}).Draw(t, "wisher"), People: rapid.SliceOfN(person, 0, 4).Draw(t, "people"),
-			Rules: right.Rules{People: rapid.IntRange(-1, 3).Draw(t, "two"), NoSelf: rapid.Bool().Draw(t, "self")},
+			Others: rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "irc:x"}), 0, 2).Draw(t, "others"),
+			Rules:  right.Rules{People: rapid.IntRange(-1, 3).Draw(t, "two"), NoSelf: rapid.Bool().Draw(t, "self")},
 		}
 		n, err := right.Approvers(a)
 		for _, may := range n.May {
@@ -181,7 +187,7 @@ func TestNobodyDecidesWithoutARoleForIt(t *testing.T) {
 					return h.Role == right.Owner || h.Role == right.GlobalAdmin && (a.Class == right.Group || n.Yeses > 1) || h == right.Held{Role: right.GroupAdmin, Group: "ada"} && a.Class == right.Group
 				})
 			})
-			if !entitled || may == "" || a.Rules.NoSelf && string(may) == a.Wisher {
+			if !entitled || may == "" || a.Rules.NoSelf && (string(may) == a.Wisher || slices.Contains(a.Others, string(may))) {
 				t.Fatalf("%q may: %+v", may, n)
 			}
 		}
