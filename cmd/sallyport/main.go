@@ -33,11 +33,16 @@ func run() int {
 		}
 		return runner.Main(os.Args[2:])
 	}
-	program := cli.System(cli.Host{Daemon: serve, Keep: keep})
+	program := cli.System(cli.Host{Daemon: serve, GoBack: goBack, Keep: keep})
 	program.Uninstall = func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error) {
 		return daemon.Uninstall(ctx, daemon.Options{Home: home}, repo, agree)
 	}
 	return cli.Main(program, os.Args[1:])
+}
+
+// goBack brings a home back to before a change of the host that did not hold.
+func goBack(ctx context.Context, home string) error {
+	return daemon.GoBack(ctx, daemon.Options{Home: home})
 }
 
 // keep becomes the keeper of a home.

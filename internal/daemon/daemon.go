@@ -109,13 +109,17 @@ type Daemon struct {
 	tried    tried
 	readers  *git.Readers
 	keeping  sync.Mutex // held while a diff is exported
+	handOver func()     // ends the daemon once the keeper has the home
+	quiet    quiet
+	goesBack bool // it runs for no longer than it takes to bring the old host back
 }
 
 // errIdle and errAsked end a daemon without fault; errKept refuses one that nobody but a keeper may start.
 var (
-	errIdle  = errors.New("nothing to do")
-	errAsked = errors.New("asked to stop")
-	errKept  = problem.Case(lock.ErrHeld, "sallyport daemon status", "sallyport serve keeps it up, and starts its daemons")
+	errIdle   = errors.New("nothing to do")
+	errAsked  = errors.New("asked to stop")
+	errHanded = errors.New("handed over")
+	errKept   = problem.Case(lock.ErrHeld, "sallyport daemon status", "sallyport serve keeps it up, and starts its daemons")
 )
 
 // Run serves a home until ctx ends, somebody asks it to stop or, unless a keeper has started it, it has been idle for
@@ -124,7 +128,7 @@ func Run(ctx context.Context, o Options) error {
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }, readers: &git.Readers{}}
+	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }, handOver: func() { cancel(errHanded) }, readers: &git.Readers{}}
 	ctx = d.readers.In(ctx)
 	if d.Log == nil {
 		d.Log = os.Stderr
@@ -157,8 +161,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer d.db.Close()
+	if err := (hosted{d}).settle(ctx); err != nil {
+		return err
+	}
 	err = d.serve(ctx, cancel)
-	if cause := context.Cause(ctx); errors.Is(cause, errIdle) || errors.Is(cause, errAsked) || errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(ctx); errors.Is(cause, errIdle) || errors.Is(cause, errAsked) || errors.Is(cause, errHanded) || errors.Is(cause, context.Canceled) {
 		return nil
 	}
 	return err
@@ -285,7 +292,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Sandbox: d.sandbox,
 		Agents:  d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
-		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: d.watcher(state), Targets: d.targets, Chats: chats{d}, Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: hosted{d}.guardian(state), Targets: d.targets, Chats: chats{d}, Host: hosted{d}.host(), Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
 }
 

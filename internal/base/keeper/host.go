@@ -114,6 +114,9 @@ func (r Record) says() string {
 	return string(r.Step)
 }
 
+// Unconfirmed is why a trial goes back that nobody has confirmed in time.
+const Unconfirmed = "nobody confirmed it in time"
+
 // trips says why the trial fails by itself now; "" = it does not.
 func (h *host) trips() (why string) {
 	if h.r.Step != Armed && !h.r.Step.onTrial() {
@@ -122,7 +125,7 @@ func (h *host) trips() (why string) {
 	now, _ := h.now() // without a clock nothing says that there is time left
 	switch {
 	case h.r.Due.Left(now) == 0 && h.r.Step == Asked:
-		return "nobody confirmed it in time"
+		return Unconfirmed
 	case h.r.Due.Left(now) == 0:
 		return fmt.Sprintf("it had not come further than step %q in time", h.r.Step)
 	case h.r.Step.onTrial() && h.r.FreeMin > 0:

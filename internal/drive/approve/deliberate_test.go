@@ -66,6 +66,7 @@ func proposedWith(h *drivetest.Home, file string) (yes func(w approve.Words) err
 // TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce holds SM-082 to SM-084, SM-910 and SM-912.
 func TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		drivetest.Keep(h)
 		yes, show := proposed(h, "docs/more.md")
 		card := show().Proposal.Card
 		if card.Class != "host" || card.Typed != "CONFIRM HOST" || len(card.Banner) != 1 || !strings.HasPrefix(card.Banner[0], "Host-level changes run with full credential scope") {

@@ -19,6 +19,9 @@ import (
 // takeBack brings the old files back by a landing of their own, forwards, has the old version come up as the new one
 // had to, and only then says so (SM-127, SM-129, SM-905, SM-906). What cannot be done is rollback_failed, and tried again.
 func (c *Confirmer) takeBack(ctx context.Context, row change.Row, t trial.Trial) error {
+	if err := (trying{c}).disarmHost(row, t); err != nil {
+		return err
+	}
 	release, err := c.Guard.Hold(t.Landing)
 	if err != nil { // going back needs no keeper
 		c.Log.Warn("no keeper watches this rollback", "change", row.ID, "error", err)

@@ -26,6 +26,7 @@ type Parts struct {
 	Owner      person.Owner
 	Targets    Targets
 	Chats      Chats
+	Host       guard.Host
 	Lander     *landing.Lander
 	Workspaces *workspace.Manager
 	// Restore lands the inverse of what is on trial, unless an earlier try has, and says so in t.

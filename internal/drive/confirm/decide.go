@@ -18,7 +18,7 @@ import (
 
 // Confirm keeps what is on trial. The decision and the move are one transaction, so confirmed is finalized.
 func (c *Confirmer) Confirm(ctx context.Context, change id.Change, by audit.Actor, code string) error {
-	return c.answer(ctx, change, trial.Confirmed, by, "")
+	return c.answer(ctx, change, trial.Confirmed, by, "", code)
 }
 
 // RollBack has what is on trial go back at once (SM-123).
@@ -26,14 +26,21 @@ func (c *Confirmer) RollBack(ctx context.Context, changeID id.Change, by audit.A
 	if reason = request.FirstLine(reason); reason == "" {
 		reason = "asked for by " + by.Name
 	}
-	return c.answer(ctx, changeID, trial.RolledBack, by, reason)
+	return c.answer(ctx, changeID, trial.RolledBack, by, reason, "")
 }
 
 // answer writes a person's decision on a trial, if it is the first one and comes in time.
-func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Handshake, by audit.Actor, reason string) error {
+func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Handshake, by audit.Actor, reason, code string) error {
 	at, err := c.Clock()
 	if err != nil {
 		return err
+	}
+	if row, t, err := (trying{c}).rowAndTrial(ctx, changeID, by); err != nil {
+		return err
+	} else if t.Target.Host && !t.Handshake.Decided() {
+		if heard, err := (trying{c}).answerHost(ctx, row, t, to, by, reason, code); heard || err != nil {
+			return err
+		}
 	}
 	d := trial.Decision{To: to, By: by, At: at.Wall, Reason: reason}
 	var row change.Row
@@ -60,7 +67,7 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 			return nil // said already; saying it again changes nothing
 		case t.Handshake.Decided():
 			refused = problem.Errorf(problem.Conflict, show, "%s", Overtaken(changeID, t))
-		case t.Expires.Left(at) == 0: // also if nobody has noticed yet
+		case t.Expires.Left(at) == 0 && !t.Target.Host: // also if nobody has noticed yet
 			if to == trial.Confirmed {
 				refused = problem.Errorf(problem.Conflict, show, "the time to confirm %s is over: sallyport rolls it back", changeID)
 			}
@@ -84,7 +91,7 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 		c.nudge(changeID)
 	}
 	if moved && d.To == trial.Confirmed {
-		c.endTrial(row, t.Landing)
+		c.endTrial(row, t)
 	}
 	return refused
 }
@@ -100,14 +107,25 @@ func (c *Confirmer) mayEnd(ctx context.Context, tx store.Tx, row change.Row, by 
 
 // endTrial clears up after a trial whose change is finalized, when its step has returned, or if none ran: an armed
 // keeper would take a daemon that has nothing left to do for one that hangs.
-func (c *Confirmer) endTrial(row change.Row, l id.Landing) {
+func (c *Confirmer) endTrial(row change.Row, t trial.Trial) {
 	leave, err := c.Works.Take(c.Lasting(), row.ID)
 	if err != nil {
 		return // the daemon ends, and the next one finds nothing on trial
 	}
 	defer leave()
-	c.Guard.Disarm(l)
+	c.standDown(c.Lasting(), t)
 	c.Tidy(c.Lasting(), row)
+}
+
+// standDown has no keeper wait for the end of a trial that is confirmed.
+func (c *Confirmer) standDown(ctx context.Context, t trial.Trial) {
+	c.Guard.Disarm(t.Landing)
+	if !t.Target.Host {
+		return
+	}
+	if err := c.Host.Finalized(ctx, t.Change); err != nil {
+		c.Log.Warn("the keeper was not told that the change of the host is kept; the next start tells it", "change", t.Change, "error", err)
+	}
 }
 
 // Overtaken says what won.

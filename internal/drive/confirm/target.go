@@ -56,7 +56,20 @@ func (NoTargets) Ask(_ context.Context, _ trust.Target, p git.Project) error {
 
 // Terms returns what a landing on head goes through, judged by the words at head: those from before the change.
 func (c *Confirmer) Terms(ctx context.Context, row change.Row, l landing.Landing) (p trial.Terms, err error) {
-	if len(l.Edits) == 0 {
+	made, err := c.Proposal(ctx, row.ID)
+	if err != nil {
+		return p, err
+	}
+	release := ""
+	if made != nil && made.Card.Host != nil {
+		release = made.Card.Host.Release
+	}
+	return c.terms(ctx, row, l, release)
+}
+
+// terms are those of a landing, with the release that the host would run by; "" = the one that it runs by.
+func (c *Confirmer) terms(ctx context.Context, row change.Row, l landing.Landing, release string) (p trial.Terms, err error) {
+	if len(l.Edits) == 0 && release == "" {
 		return p, nil // nothing moves, and nothing could go back
 	}
 	host, err := c.Workspaces.EnsureRepository(ctx, row.Request.Project, l.Head)
@@ -67,18 +80,20 @@ func (c *Confirmer) Terms(ctx context.Context, row change.Row, l landing.Landing
 	if err != nil {
 		return p, err
 	}
-	if swap.Kind == request.Swap {
+	if isHost(swap, len(others(swap, l.Edits)) > 0, release) {
+		p.Target = hostTarget(swap, l.Edits, release)
+	} else if swap.Kind == request.Swap {
 		p.Target, p.Unproven = groupTarget(swap, l.Edits)
 	} else if p.Target, p.Unproven, err = c.Targets.Of(ctx, host, row.Request.Project, l.Head); err != nil {
 		return p, fmt.Errorf("find what runs the code of %q: %w", row.Request.Project.Top, err)
 	}
-	if !l.WorkTree && !p.Target.None() { // it would restart other code, and prove that
+	if !l.WorkTree && !p.Target.None() && len(l.Edits) > 0 { // it would restart other code, and prove that
 		p.Target, p.Unproven = trust.Target{}, fmt.Sprintf("%q is not checked out in %q, so nothing is restarted or probed", l.Branch, l.Project.Top)
 	}
 	switch {
-	case row.Request.Kind == request.Revert: // a person wants the old version: nobody is asked again
-	case row.Request.Kind == request.Swap: // nothing keeps it but a person's word (SM-901)
+	case p.Target.Host, row.Request.Kind == request.Swap: // nothing keeps it but a person's word (SM-901)
 		p.Length = trust.TrialDefault
+	case row.Request.Kind == request.Revert: // a person wants the old version: nobody is asked again
 	case row.Request.Trial != nil:
 		p.Length = *row.Request.Trial
 	default:
@@ -102,22 +117,36 @@ func (c *Confirmer) swapOf(ctx context.Context, row change.Row) (r request.Reque
 
 // groupTarget is what restarts for a change of what a group runs, and what does not.
 func groupTarget(swap request.Request, edits []git.Edit) (t trust.Target, unproven string) {
-	var others []string
-	for _, e := range edits {
-		if !group.Folder(swap.Group).Holds(e.Path) {
-			others = append(others, e.Path)
-		}
-	}
-	if len(others) < len(edits) {
+	strange := others(swap, edits)
+	if len(strange) < len(edits) {
 		t = trust.Target{Group: swap.Group, Chat: swap.Chat, Trial: trust.TrialDefault}
 	}
-	switch len(others) {
+	switch len(strange) {
 	case 0:
 		return t, ""
 	case 1:
-		return t, fmt.Sprintf("nothing restarts for %s, which is no file of the group %s", inert.Path(others[0]), swap.Group)
+		return t, fmt.Sprintf("nothing restarts for %s, which is no file of the group %s", inert.Path(strange[0]), swap.Group)
 	}
-	return t, fmt.Sprintf("nothing restarts for %d paths that are no files of the group %s, such as %s", len(others), swap.Group, inert.Path(others[0]))
+	return t, fmt.Sprintf("nothing restarts for %d paths that are no files of the group %s, such as %s", len(strange), swap.Group, inert.Path(strange[0]))
+}
+
+// others are the edited paths that are no files of the group that asked for the change.
+func others(swap request.Request, edits []git.Edit) (paths []string) {
+	for _, e := range edits {
+		if !group.Folder(swap.Group).Holds(e.Path) {
+			paths = append(paths, e.Path)
+		}
+	}
+	return paths
+}
+
+// hostTarget is the host itself. A group whose files are among what moves has to answer as well.
+func hostTarget(swap request.Request, edits []git.Edit, release string) trust.Target {
+	t := trust.Target{Host: true, Release: release, Chat: swap.Chat, Trial: trust.TrialDefault}
+	if swap.Kind == request.Swap && len(others(swap, edits)) < len(edits) {
+		t.Group = swap.Group
+	}
+	return t
 }
 
 // dockerfile is what a home might have an image built from (SM-067).
@@ -126,11 +155,18 @@ const dockerfile = "image/Dockerfile"
 // Foretell says what happens on the host once a proposal has landed, by the words of now: for its card.
 func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Proposal) (then []string, err error) {
 	r := row.Request
-	ahead, err := c.Terms(ctx, row, landing.Landing{Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, Head: p.Base, Edits: p.Edits})
+	release := ""
+	if p.Card.Host != nil {
+		release = p.Card.Host.Release
+	}
+	ahead, err := c.terms(ctx, row, landing.Landing{Project: r.Project, Branch: r.Branch, WorkTree: r.CheckedOut, Head: p.Base, Edits: p.Edits}, release)
 	if err != nil {
 		return nil, err
 	}
 	t := ahead.Target
+	if t.Host {
+		then = append(then, trying{c}.foretellHost(p)...)
+	}
 	switch {
 	case t.Group != "":
 		then = append(then, "sallyport restarts the agent of "+t.Group+" on its new files, and it must answer")
@@ -149,7 +185,9 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 	if r.Kind == request.Swap && slices.ContainsFunc(p.Edits, func(e git.Edit) bool { return e.Path == dockerfile }) {
 		then = append(then, "nothing is built from "+dockerfile+": no sandbox starts from an image")
 	}
-	if ahead.Length > 0 {
+	if ahead.Length > 0 && t.Host {
+		then = append(then, fmt.Sprintf("it is on trial for %s: confirm it with the code that whoever approves it is given, or the old host comes back", ahead.Length))
+	} else if ahead.Length > 0 {
 		then = append(then, fmt.Sprintf("it is on trial for %s: confirm it, or sallyport rolls it back", ahead.Length))
 	}
 	for i, line := range then {
@@ -160,6 +198,9 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 
 // startAgain restarts the target of a trial and waits until it answers.
 func (c *Confirmer) startAgain(ctx context.Context, row change.Row, t trial.Trial) error {
+	if t.Target.Host && (t.Target.Group == "" || t.Handshake == trial.RolledBack) { // its keeper has started it, and everything with it
+		return nil
+	}
 	if t.Target.Group != "" {
 		of := group.Folder(t.Target.Group)
 		if t.Handshake == trial.RolledBack || row.Request.Kind == request.Revert { // no model takes part in a way back (SM-922)

@@ -43,12 +43,14 @@ func (c *Confirmer) Try(ctx context.Context, row change.Row) error {
 		case t.Handshake == trial.RolledBack:
 			return c.takeBack(ctx, row, t)
 		case t.Handshake == trial.Confirmed: // and finalized by the same transaction
-			c.Guard.Disarm(t.Landing)
+			c.standDown(ctx, t)
 			row, err := c.Row(ctx, row.ID)
 			if err == nil {
 				c.Tidy(c.Lasting(), row)
 			}
 			return err
+		case t.Target.Host:
+			err = trying{c}.tryHost(ctx, row, t, nudged, watch)
 		case row.Request.Kind == request.Revert: // there is nothing to go back to
 			err = c.comeUpHeld(ctx, row, t)
 		case t.Expires.Left(at) == 0: // SM-133
@@ -61,7 +63,7 @@ func (c *Confirmer) Try(ctx context.Context, row change.Row) error {
 			err = c.await(ctx, row, t, nudged, watch)
 		}
 		if ctx.Err() != nil {
-			if c.Lasting().Err() != nil { // asked to end: the keeper goes by the deadline alone
+			if c.Lasting().Err() != nil && !t.Target.Host { // asked to end: the keeper goes by the deadline alone
 				c.Guard.ArmTrial(t, true)
 			}
 			return context.Cause(ctx)
@@ -132,7 +134,7 @@ func (c *Confirmer) comeUp(ctx context.Context, row change.Row, t trial.Trial, n
 	case errors.Is(err, errDecided):
 		return err
 	case err != nil:
-		return c.goBack(ctx, row, problem.Of(err).Text)
+		return c.goBack(ctx, row, t, problem.Of(err).Text)
 	case t.Length == 0:
 		return c.keepUnasked(ctx, row, t)
 	}
@@ -180,7 +182,10 @@ func (c *Confirmer) keepUnasked(ctx context.Context, row change.Row, t trial.Tri
 }
 
 // goBack decides for the host that what is on trial goes back.
-func (c *Confirmer) goBack(ctx context.Context, row change.Row, reason string) error {
+func (c *Confirmer) goBack(ctx context.Context, row change.Row, t trial.Trial, reason string) error {
+	if t.Target.Host {
+		return trying{c}.goBackHost(ctx, row, reason)
+	}
 	return c.settleTrial(ctx, row, trial.Decision{To: trial.RolledBack, By: audit.Host, Reason: reason})
 }
 
@@ -218,7 +223,9 @@ func (c *Confirmer) askToConfirm(ctx context.Context, row change.Row, t trial.Tr
 		return err
 	}
 	t = t.Asked(at)
-	c.Guard.ArmTrial(t, false) // first: its deadline may be nearer now
+	if !t.Target.Host {
+		c.Guard.ArmTrial(t, false) // first: its deadline may be nearer now
+	}
 	said := row
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		if said, err = tx.Change(ctx, row.ID); err != nil {
@@ -319,7 +326,7 @@ func (c *Confirmer) await(ctx context.Context, row change.Row, t trial.Trial, nu
 			return clock
 		case v.miss(at, t.Target.Probe):
 			stop()
-			return c.goBack(ctx, row, "the target answered at first, then stopped answering: "+problem.Of(err).Text)
+			return c.goBack(ctx, row, t, "the target answered at first, then stopped answering: "+problem.Of(err).Text)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/confirm"
+	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/supervise"
@@ -36,6 +37,7 @@ func (p Parts) fill() Parts {
 	}
 	p.Targets = cmp.Or[confirm.Targets](p.Targets, confirm.NoTargets{})
 	p.Chats = cmp.Or[confirm.Chats](p.Chats, confirm.NoChats{})
+	p.Host = cmp.Or[guard.Host](p.Host, guard.NoHost{})
 	p.Teller = cmp.Or[ledger.Teller](p.Teller, noTeller{})
 	p.Notebook = cmp.Or[supervise.Notebook](p.Notebook, noNotebook{})
 	p.Agency = cmp.Or[live.Agency](p.Agency, noAgency{})

@@ -63,6 +63,7 @@ type Parts struct {
 	Keeper     guard.Keeper
 	Targets    confirm.Targets                // absent: nothing restarts and nothing is asked, in any repository
 	Chats      confirm.Chats                  // absent: no agent of a group runs
+	Host       guard.Host                     // absent: nobody keeps this host up, and no change of it lands
 	Teller     ledger.Teller                  // absent: nobody but who watches is told
 	Clock      func() (deadman.Moment, error) // absent: deadman.Now
 	Notebook   supervise.Notebook             // absent: keeps none
@@ -115,6 +116,7 @@ type Controller struct {
 	land        *land.Landings
 	confirm     *confirm.Confirmer
 
+	only     atomic.Pointer[id.Change] // that takes steps; nil = every change does
 	mu       sync.Mutex
 	cancels  map[id.Change]context.CancelCauseFunc
 	works    lock.Keyed[id.Change] // one step, or the clearing up after the last one, at a time
@@ -216,10 +218,10 @@ func (c *Controller) makePath() {
 	})
 	c.land = land.New(land.Parts{
 		Ledger: c.Ledger, Guard: c.guard, Grounds: c.grounds, Commits: c.commits, Clock: p.Clock, Lander: p.Lander, Workspaces: p.Workspaces,
-		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Backups: p.Settings.Backups, Tidy: c.Tidy,
+		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Backups: p.Settings.Backups, Tidy: c.Tidy, Host: p.Host,
 	})
 	c.confirm = confirm.New(confirm.Parts{
-		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Chats: p.Chats, Lander: p.Lander, Workspaces: p.Workspaces,
+		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Chats: p.Chats, Host: p.Host, Lander: p.Lander, Workspaces: p.Workspaces,
 		Restore: c.land.Restore, Works: &c.works, Tidy: c.Tidy,
 	})
 	c.Reverts.Trials, c.submissions.Trials, c.land.Trials, c.Tidier.Land = c.confirm, c.confirm, c.confirm, c.land

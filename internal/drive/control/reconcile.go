@@ -30,15 +30,21 @@ func (c *Controller) Run(ctx context.Context) error {
 	var steps sync.WaitGroup
 	defer c.EndAsides()
 	defer steps.Wait()
-	steps.Go(func() { c.Sweep(ctx) }) // what it has to look at may be much: nobody waits for it
+	steps.Go(func() { // what it has to look at may be much: nobody waits for it
+		if c.awaitAll(ctx) {
+			c.Sweep(ctx)
+		}
+	})
 	for ctx.Err() == nil {
-		row, ok, err := c.Claim(ctx)
+		row, ok, err := c.claim(ctx)
 		c.Rounds.Add(1)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("claim a change: %w", err)
 		case ok:
 			steps.Go(func() { c.step(ctx, row) })
+		case c.only.Load() != nil:
+			c.pass(ctx)
 		default:
 			if err := c.Sleep(ctx); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,7 @@ type Dispatcher struct {
 	poke    chan struct{}
 	began   time.Time
 	found   found
+	Only    only
 	shown   shown
 
 	mu       sync.Mutex
@@ -77,6 +79,7 @@ func New(p Parts) *Dispatcher {
 		p.AtOnce = AtOnceDefault
 	}
 	d := &Dispatcher{Parts: p, poke: make(chan struct{}, 1), began: time.Now(), workers: map[id.Chat]*worker{}, renewals: map[id.Chat]*renewal{}, died: map[id.Chat]bool{}, uses: map[group.Folder]int{}, told: map[string]time.Time{}}
+	d.Only.poke = d.Poke
 	p.DB.Hear(d.heard)
 	return d
 }
@@ -211,8 +214,11 @@ func (d *Dispatcher) sweep(ctx context.Context) error {
 	if len(late(ledger.Now(), waiting)) > 0 {
 		return setBack(ctx, d) // and it looks again
 	}
-	for _, chat := range append(Renewer{d}.renewed(), due...) {
-		d.wake(ctx, chat)
+	renewed := Renewer{d}.renewed()
+	for _, chat := range append(slices.Clone(renewed), due...) {
+		if slices.Contains(renewed, chat) || !d.Only.rests(chat) {
+			d.wake(ctx, chat)
+		}
 	}
 	return nil
 }

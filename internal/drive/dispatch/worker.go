@@ -145,7 +145,9 @@ func (w *worker) run(ctx context.Context) {
 		}
 		var t turn
 		var any bool
-		if t, any, err = w.begin(ctx); err != nil {
+		if w.Only.rests(w.chat.ID) {
+			any = false
+		} else if t, any, err = w.begin(ctx); err != nil {
 			break
 		}
 		if any {

@@ -133,7 +133,12 @@ func (ls *Landings) landNow(ctx context.Context, row change.Row, p proposal.Prop
 			}
 			snapshot = true
 		}
-		if err = ls.carryOut(ctx, row, p, computed, ls.Lander.Land, ahead); !errors.Is(err, landing.ErrStale) {
+		if err := ls.armHost(ctx, row, p, ahead); err != nil {
+			return err
+		}
+		err = ls.carryOut(ctx, row, p, computed, ls.Lander.Land, ahead)
+		ls.disarmHost(ctx, row, ahead)
+		if !errors.Is(err, landing.ErrStale) {
 			return err
 		}
 	}

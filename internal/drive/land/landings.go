@@ -40,6 +40,7 @@ type Parts struct {
 	Checks      *check.Checker
 	Trials      Trials
 	Backups     string                                    // folder of the database's copies
+	Host        guard.Host
 	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
 }
 

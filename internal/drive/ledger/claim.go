@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
@@ -25,14 +26,18 @@ func (l *Ledger) TakeOver(ctx context.Context) error {
 	return l.DB.InTx(ctx, func(tx store.Tx) error { return tx.ReleaseClaims(ctx, l.holder) })
 }
 
-// Claim takes the change that is due longest; false if none is due and free.
-func (l *Ledger) Claim(ctx context.Context) (row change.Row, ok bool, err error) {
+// Claim takes the change that is due longest, or only, if that is not ""; false if none is due and free.
+func (l *Ledger) Claim(ctx context.Context, only id.Change) (row change.Row, ok bool, err error) {
 	// Looking first costs a read; claiming costs a durable write.
 	due, any, err := l.nextDue(ctx)
 	if err != nil || !any || due.After(time.Now()) {
 		return change.Row{}, false, err
 	}
 	err = l.DB.InTx(ctx, func(tx store.Tx) error {
+		if only != "" {
+			row, ok, err = tx.ClaimOnly(ctx, only, l.holder, Now(), LeaseTTL)
+			return err
+		}
 		row, ok, err = tx.ClaimDue(ctx, l.holder, Now(), LeaseTTL)
 		return err
 	})

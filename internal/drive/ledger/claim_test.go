@@ -20,11 +20,11 @@ func TestAStepWhoseLeaseWentToAnotherWritesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t)
 		b.add(change.Requested)
-		mine, ok, err := b.Claim(t.Context())
+		mine, ok, err := b.Claim(t.Context(), "")
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
-		if _, ok, err := b.Claim(t.Context()); ok || err != nil {
+		if _, ok, err := b.Claim(t.Context(), ""); ok || err != nil {
 			t.Fatalf("two hold one change: %v", err)
 		}
 		if err := b.StillOurs(t.Context(), &mine); err != nil {
@@ -33,7 +33,7 @@ func TestAStepWhoseLeaseWentToAnotherWritesNothingMore(t *testing.T) {
 
 		other := on(t, b, b.DB)
 		time.Sleep(ledger.LeaseTTL + time.Second)
-		theirs, ok, err := other.Claim(t.Context())
+		theirs, ok, err := other.Claim(t.Context(), "")
 		if err != nil || !ok || theirs.ID != mine.ID || theirs.Fence <= mine.Fence {
 			t.Fatalf("%+v, %v, %v", theirs, ok, err)
 		}
@@ -71,7 +71,7 @@ func TestAWishToCancelThatComesBeforeItsStepBeginsIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t)
 		b.add(change.Working)
-		mine, ok, err := b.Claim(t.Context())
+		mine, ok, err := b.Claim(t.Context(), "")
 		if err != nil || !ok || mine.Cancel {
 			t.Fatalf("%+v, %v, %v", mine, ok, err)
 		}
@@ -86,7 +86,7 @@ func TestALeaseThatIsRenewedStaysAndOneThatIsLostEndsTheStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t)
 		b.add(change.Requested)
-		mine, _, err := b.Claim(t.Context())
+		mine, _, err := b.Claim(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,13 +95,13 @@ func TestALeaseThatIsRenewedStaysAndOneThatIsLostEndsTheStep(t *testing.T) {
 		go func() { b.Renew(ctx, cancel, mine); close(ended) }()
 		time.Sleep(3 * ledger.LeaseTTL)
 		other := on(t, b, b.DB)
-		if _, ok, err := other.Claim(t.Context()); ok || err != nil || ctx.Err() != nil {
+		if _, ok, err := other.Claim(t.Context(), ""); ok || err != nil || ctx.Err() != nil {
 			t.Fatalf("a lease that is renewed went to another: %v, %v", err, context.Cause(ctx))
 		}
 		if err := other.TakeOver(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := other.Claim(t.Context()); !ok || err != nil {
+		if _, ok, err := other.Claim(t.Context(), ""); !ok || err != nil {
 			t.Fatal("a daemon that starts does not take the work of the one before", err)
 		}
 		<-ended
@@ -115,7 +115,7 @@ func TestWhoStopsKeepsItsOwnLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t)
 		b.add(change.Requested)
-		mine, _, err := b.Claim(t.Context())
+		mine, _, err := b.Claim(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,13 +196,13 @@ func TestTheReconcilerSleepsUntilSomethingIsDueOrPoked(t *testing.T) {
 			t.Errorf("poked, it slept %s", took)
 		}
 		b.add(change.Requested, func(c *change.Row) { c.Due = ledger.Now().Add(time.Minute) })
-		if _, ok, err := b.Claim(t.Context()); ok || err != nil || !b.Owes(t.Context()) {
+		if _, ok, err := b.Claim(t.Context(), ""); ok || err != nil || !b.Owes(t.Context()) {
 			t.Errorf("what is not due was claimed: %v, %v", ok, err)
 		}
 		if took := slept(); took < 59*time.Second || took > 61*time.Second {
 			t.Errorf("it slept %s", took)
 		}
-		if _, ok, err := b.Claim(t.Context()); !ok || err != nil {
+		if _, ok, err := b.Claim(t.Context(), ""); !ok || err != nil {
 			t.Errorf("what is due was not claimed: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

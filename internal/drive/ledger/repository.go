@@ -34,7 +34,7 @@ func (l *Ledger) KeepLanding(ctx context.Context, tx store.Tx, row *change.Row, 
 }
 
 // Free refuses while another change is on trial, or its landing is open, in the repository of row (SM-916). Beside the trial of a group
-// whatever lies outside of that group lands.
+// whatever lies outside of that group lands; beside that of the host nothing does, in any repository.
 func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 	open, err := tx.OpenTrials(ctx)
 	if err != nil {
@@ -45,7 +45,13 @@ func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 		if err != nil {
 			return err
 		}
-		if other.ID == row.ID || other.State != change.InTrial || other.Request.Project.CommonDir != row.Request.Project.CommonDir {
+		if other.ID == row.ID || other.State != change.InTrial {
+			continue
+		}
+		if t.Target.Host {
+			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID), "%s has the host itself on trial, and nothing else lands until its end", other.ID)
+		}
+		if other.Request.Project.CommonDir != row.Request.Project.CommonDir {
 			continue
 		}
 		beside, err := besides(ctx, tx, t, row)
@@ -63,6 +69,24 @@ func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 	for _, other := range landings {
 		if other.State == landing.Journaled && other.Change != row.ID && other.Project.CommonDir == row.Request.Project.CommonDir {
 			return busy(other.Change)
+		}
+	}
+	return nil
+}
+
+// NoneOnTrial refuses while any other change of this home is on trial.
+func NoneOnTrial(ctx context.Context, tx store.Tx, row change.Row) error {
+	open, err := tx.OpenTrials(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range open {
+		other, err := tx.Change(ctx, t.Change)
+		if err != nil {
+			return err
+		}
+		if other.ID != row.ID && other.State == change.InTrial {
+			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID), "%s is on trial, and a change of the host waits for its end", other.ID)
 		}
 	}
 	return nil

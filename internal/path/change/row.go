@@ -81,6 +81,8 @@ type Tx interface {
 	MoveChange(ctx context.Context, from State, c Row) error
 	// ClaimDue takes the lease on the change that is due longest, and raises its fence; false if none is due and free.
 	ClaimDue(ctx context.Context, holder string, now time.Time, ttl time.Duration) (Row, bool, error)
+	// ClaimOnly is ClaimDue of this change alone.
+	ClaimOnly(ctx context.Context, id id.Change, holder string, now time.Time, ttl time.Duration) (Row, bool, error)
 	// RenewClaim extends a claimed change's lease; lock.ErrLost if holder or fence differ.
 	RenewClaim(ctx context.Context, c Row, now time.Time, ttl time.Duration) error
 	// ReleaseClaims ends the leases of every holder but this one: called at start, by the only daemon of a home.

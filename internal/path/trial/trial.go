@@ -102,7 +102,7 @@ func (t Trial) Heard(now deadman.Moment) Trial {
 // RestartsWanted is how often the target has to come up and answer before anybody is asked (SM-917). A group that only begins on its old
 // files, and is asked nothing, has nothing to show a second time.
 func (t Trial) RestartsWanted() int {
-	if t.Target.Restart != "" || t.Target.Group != "" && t.Length > 0 {
+	if t.Target.Restart != "" || t.Target.Host || t.Target.Group != "" && t.Length > 0 {
 		return 2
 	}
 	return 1
@@ -111,6 +111,8 @@ func (t Trial) RestartsWanted() int {
 // Question is message 1: what became of the target, and what is to be answered. Of a target that restarted and answers it is SM-121's.
 func (t Trial) Question() string {
 	switch {
+	case t.Target.Host:
+		return Message1 + withCode
 	case t.Target.Group != "":
 		return Message1
 	case t.Target.None():
@@ -134,7 +136,8 @@ func (t Trial) Said() string {
 // Texts that are fixed.
 const (
 	reply      = "Reply `confirm` to keep it, or `rollback` to revert."
-	Message1   = "I'm back with the new version. " + reply                   // SM-121, of what restarted and answers
-	Timeout    = "deadman timeout"                                           // SM-127: the reason in the commit
-	TimeoutSay = "Rolled back to previous version — confirmation timed out." // SM-130
+	Message1   = "I'm back with the new version. " + reply                                                              // SM-121, of what restarted and answers
+	withCode   = " This is the host itself: confirm takes the code that whoever approved it was given, `confirm CODE`." // SM-122
+	Timeout    = "deadman timeout"                                                                                      // SM-127: the reason in the commit
+	TimeoutSay = "Rolled back to previous version — confirmation timed out."                                            // SM-130
 )

@@ -117,6 +117,7 @@ func TestATargetThatRestartsComesUpTwiceBeforeAnybodyIsAsked(t *testing.T) {
 		{trust.Target{Restart: "systemctl restart web"}, 0, 2},
 		{trust.Target{Group: "echo"}, time.Minute, 2},
 		{trust.Target{Group: "echo"}, 0, 1}, // it goes back
+		{trust.Target{Host: true}, time.Minute, 2},
 	} {
 		if got := (trial.Trial{Target: test.on, Length: test.asks}).RestartsWanted(); got != test.want {
 			t.Errorf("%+v: %d times, not %d", test, got, test.want)

@@ -25,7 +25,8 @@ type Target struct {
 	Group string  `json:"group,omitempty"`
 	Chat  id.Chat `json:"chat,omitempty"`
 	// Host says that the host itself starts again: its keeper ends it and starts it, twice, and Chat is where it then speaks.
-	Host bool `json:"host,omitempty"`
+	Host    bool   `json:"host,omitempty"`
+	Release string `json:"release,omitempty"` // of a host: digest of the release that it starts with; "" = the one that it ran by
 	// Proposed says that these are words of the repository's own, which the owner has trusted: its commands run as
 	// the repository's owner, never as root for another, and it asks this machine's own addresses only.
 	Proposed bool `json:"proposed,omitempty"`

@@ -200,6 +200,25 @@ Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon se
 	return cmd
 }
 
+// newDaemonRevertCommand is what a keeper runs; no person needs it.
+func newDaemonRevertCommand(a *app) *cobra.Command {
+	cmd := a.cmd("revert", "bring back what a failed change of the host has changed", `Brings the database and the files of the home back to how they were before a change of the host that
+did not hold. The keeper runs it by the old programs, before the old host serves again.
+
+Exit status: 0 when the old host can serve, 1 if the keeper is to try again, 5 if nothing goes back.`,
+		"  sallyport daemon revert --home /srv/sallyport", exactly(), func(cmd *cobra.Command, _ []string) error {
+			home, err := a.home()
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), unix.SIGINT, unix.SIGTERM)
+			defer stop()
+			return a.GoBack(ctx, home)
+		})
+	cmd.Hidden = true
+	return cmd
+}
+
 func newServeCommand(a *app) *cobra.Command {
 	return a.cmd("serve [HOME]", "keep a home up in the foreground", `Serves a home in the foreground and logs to the terminal. It becomes sallyport-keeper, a small
 program whose one business is the daemon of the home: it starts it, starts it again if it dies, and

@@ -32,6 +32,8 @@ type Program struct {
 type Host struct {
 	// Daemon serves a home until ctx ends or there is nothing to do. A daemon that is kept stays: its keeper has started it.
 	Daemon func(ctx context.Context, home string, kept bool) error
+	// GoBack brings a home back to before a change of the host that did not hold; nil where its old host can serve.
+	GoBack func(ctx context.Context, home string) error
 	// Keep becomes the keeper of a home; it returns only where that cannot be done.
 	Keep func(ctx context.Context, home string) error
 }

@@ -86,7 +86,7 @@ func addCommands(a *app, root *cobra.Command) {
 		group("release", "the kept versions of sallyport's own programs", releaseLong, newReleaseListCommand(a), newReleaseShowCommand(a), newReleasePruneCommand(a)),
 		group("service", "a home that systemd serves", serviceLong, newServiceInstallCommand(a), newServiceRemoveCommand(a)),
 		group("secret", "secrets in your own files", secretLong, newSecretScanCommand(a)),
-		group("daemon", "the process that does the work of a home", daemonLong, newDaemonStartCommand(a), newDaemonStopCommand(a), newDaemonStatusCommand(a), newDaemonRunCommand(a)))
+		group("daemon", "the process that does the work of a home", daemonLong, newDaemonStartCommand(a), newDaemonStopCommand(a), newDaemonStatusCommand(a), newDaemonRunCommand(a), newDaemonRevertCommand(a)))
 	root.AddCommand(newVersionCommand(a))
 }
 

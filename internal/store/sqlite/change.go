@@ -193,8 +193,21 @@ func (t changes) ClaimDue(ctx context.Context, holder string, now time.Time, ttl
 	if err := t.writable("a claim"); err != nil {
 		return change.Row{}, false, err
 	}
-	c, ok, err := t.first(ctx, `UPDATE change SET holder = ?, fence = fence + 1, until_at = ?
-		WHERE seq = (`+claimable+`) RETURNING `+changeColumns, holder, ms(now.Add(ttl)), ms(now), ms(now))
+	return t.claim(ctx, `seq = (`+claimable+`)`, holder, ms(now.Add(ttl)), ms(now), ms(now))
+}
+
+// ClaimOnly is ClaimDue of one change.
+func (t changes) ClaimOnly(ctx context.Context, id id.Change, holder string, now time.Time, ttl time.Duration) (change.Row, bool, error) {
+	if err := t.writable("a claim"); err != nil {
+		return change.Row{}, false, err
+	}
+	const due = `id = ? AND due_at IS NOT NULL AND due_at <= ? AND (until_at IS NULL OR until_at <= ?)`
+	return t.claim(ctx, due, holder, ms(now.Add(ttl)), id, ms(now), ms(now))
+}
+
+// claim takes the lease on the change that which finds; args begin with the holder and the end of the lease.
+func (t changes) claim(ctx context.Context, which string, args ...any) (change.Row, bool, error) {
+	c, ok, err := t.first(ctx, `UPDATE change SET holder = ?, fence = fence + 1, until_at = ? WHERE `+which+` RETURNING `+changeColumns, args...)
 	if err != nil {
 		return change.Row{}, false, fmt.Errorf("claim a due change: %w", err)
 	}

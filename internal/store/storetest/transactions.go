@@ -229,6 +229,7 @@ func testReadOnly(t *testing.T, s *suite) {
 	for name, write := range map[string]func(tx store.Tx) error{
 		"MoveChange":  func(tx store.Tx) error { return tx.MoveChange(ctx, c.State, c) },
 		"ClaimDue":    func(tx store.Tx) error { _, _, err := tx.ClaimDue(ctx, "x", at(99), 1); return err },
+		"ClaimOnly":   func(tx store.Tx) error { _, _, err := tx.ClaimOnly(ctx, c.ID, "x", at(99), 1); return err },
 		"NextUID":     func(tx store.Tx) error { _, err := tx.NextUID(ctx); return err },
 		"AppendEntry": func(tx store.Tx) error { return note(ctx, tx, "bad") },
 		"TakeLease":   func(tx store.Tx) error { _, _, err := tx.TakeLease(ctx, "k", "x", at(0), 1); return err },

@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/lock"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/guard"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/trial"
+	"sallyport/internal/rule/metric"
+)
+
+// GoBack brings a home back to how it was before the change of the host that its keeper has at step `back`: the database, if that has
+// another schema now, and then the files. The keeper runs it by the old release's program before that serves again, and again until it
+// returns nil. Files that cannot go back yet are no error: the row says so, and the old host tries again.
+func GoBack(ctx context.Context, o Options) error {
+	r, is, err := keeper.RecordOf(o.Home)
+	switch {
+	case err != nil:
+		return err
+	case !is || r.Step != keeper.Back:
+		return problem.Errorf(problem.Refused, "sallyport status", "nothing has to go back: no change of the host that failed is under way in %q", o.Home)
+	}
+
+	d := &Daemon{Options: o, goesBack: true, stop: func() {}, handOver: func() {}, readers: &git.Readers{}}
+	ctx = d.readers.In(ctx)
+	if d.Log == nil {
+		d.Log = os.Stderr
+	}
+	d.meter = metric.New(metric.Options{})
+	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {
+		return err
+	}
+	log.SetOutput(io.Discard)
+	d.log = slog.New(slog.NewTextHandler(clean{d.Log, d.secrets.plain}, nil))
+	state, err := d.makeState()
+	if err != nil {
+		return err
+	}
+	held, err := lock.Folder(state)
+	if err != nil {
+		return fmt.Errorf("bring the home %q back: %w", o.Home, err)
+	}
+	defer held.Close()
+
+	if err := (hosted{d}).revertDatabase(ctx, r); err != nil {
+		return err
+	}
+	if err := d.build(ctx, state); err != nil {
+		return err
+	}
+	defer d.db.Close()
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { _ = d.readers.Run(reading) }()
+	return d.control.TakeHostBack(ctx, id.Change(r.Change), decisionOf(r))
+}
+
+// decisionOf is why the keeper goes back, as the row of the trial will say it.
+func decisionOf(r keeper.Record) trial.Decision {
+	if r.Why == keeper.Unconfirmed {
+		return trial.TimeOut()
+	}
+	by := audit.Host
+	if len(r.By) > 0 {
+		_ = json.Unmarshal(r.By, &by) // without: the host says why
+	}
+	return trial.Decision{To: trial.RolledBack, By: by, Reason: r.Why}
+}
+
+// host is the host as those parts of it see it that have it restart.
+func (d hosted) host() guard.Host {
+	if d.goesBack {
+		return goingBack{d}
+	}
+	return d
+}
+
+// goingBack is a host that is brought back: its keeper has decided, and waits.
+type goingBack struct{ hosted }
+
+func (goingBack) Judges() error          { return nil }
+func (goingBack) Disarm(id.Change) error { return nil }
+func (goingBack) Arm(context.Context, guard.HostChange) error {
+	return problem.Errorf(problem.Unavailable, "sallyport status", "this host goes back")
+}
+
+// unwatched is the keeper of landings while the host goes back: the host's own keeper is there until that is done.
+type unwatched struct{}
+
+func (unwatched) Arm(id.Landing, guard.Watched) error { return nil }
+func (unwatched) Disarm(id.Landing) error             { return nil }
+
+// settleHost makes the keeper's record and the rows agree where a crash came in between: what is armed for a change that neither lands nor is
+// on trial is disarmed, and the end of a confirmed one is told.
+func (d hosted) settle(ctx context.Context) error {
+	r, is, err := keeper.RecordOf(d.Home)
+	if err != nil || !is || d.Line == nil {
+		return err
+	}
+	if err := d.listen(ctx); err != nil {
+		return err
+	}
+	of := id.Change(r.Change)
+	row, err := d.control.Row(ctx, of)
+	if err != nil && problem.KindOf(err) != problem.NotFound {
+		return err
+	}
+	switch {
+	case r.Step == keeper.Armed && row.State != change.Landing && row.State != change.InTrial:
+		return d.Disarm(of)
+	case r.Step == keeper.Confirmed && row.State.Final():
+		return d.Finalized(ctx, of)
+	}
+	return nil
+}
+
+// guardian watches what goes on with landings.
+func (d hosted) guardian(state string) guard.Keeper {
+	if d.goesBack {
+		return unwatched{}
+	}
+	return d.watcher(state)
+}
+
+// revertDatabase gives the old host its database again, if the new one has brought it to another schema.
+func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) error {
+	return nil
+}

@@ -1,0 +1,256 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/guard"
+	"sallyport/internal/store"
+)
+
+// What an armed change of the host is given.
+const (
+	armedMax    = 10 * time.Minute // until it has landed and this host hands over
+	reserveMore = 64 << 20         // bytes kept for the way back, beside twice the database
+	restMax     = time.Minute      // until turns that are under way have ended; the others begin anew
+)
+
+// hosted is the host as its keeper has it.
+type hosted struct{ *Daemon }
+
+var _ guard.Host = hosted{}
+
+// Judges returns nil if this daemon's keeper can judge a trial of the host.
+func (h hosted) Judges() error {
+	switch {
+	case h.Line == nil:
+		return guard.NoHost{}.Judges()
+	case !h.Line.Tries():
+		return problem.Errorf(problem.Refused, "sallyport serve", "the keeper of this home is of an older sallyport and cannot judge a trial of the host: end it, install sallyport-keeper again, and start `sallyport serve`")
+	}
+	return nil
+}
+
+func (h hosted) Record() (keeper.Record, bool, error) { return keeper.RecordOf(h.Home) }
+
+// Code is the hash of what a trial will be confirmed with.
+func (h hosted) Code(_ context.Context, of id.Change) (keeper.Code, error) {
+	return keeper.Code{}, problem.Errorf(problem.Refused, "sallyport approve "+string(of), "the code that %s is confirmed with could not be given to who approved it", of)
+}
+
+// Arm reserves what going back takes, keeps a copy of the release that runs, and writes the record.
+func (h hosted) Arm(ctx context.Context, c guard.HostChange) error {
+	if err := h.Judges(); err != nil {
+		return err
+	}
+	now, err := deadman.Now()
+	if err != nil {
+		return err
+	}
+	size, err := databaseBytes(h.database())
+	if err != nil {
+		return err
+	}
+	r := keeper.Record{
+		Change: string(c.Change), Old: h.Line.Release, New: c.Release, Code: c.Code, Slack: c.Slack,
+		Due: deadman.Deadline{Set: now, In: armedMax}, FreeMin: size + reserveMore,
+	}
+	if r.New == "" {
+		r.New = r.Old
+	}
+	return unarmed(h.Home, keeper.Arm(h.Ops, h.Home, r, 2*size+reserveMore))
+}
+
+// unarmed says what a person can do about a way back that could not be made.
+func unarmed(home string, err error) error {
+	switch {
+	case errors.Is(err, keeper.ErrFull):
+		return problem.Errorf(problem.Refused, "sallyport gc", "%w: free some disk, and approve again", err)
+	case errors.Is(err, keeper.ErrArmed):
+		return problem.Errorf(problem.Unavailable, "sallyport status", "%w", err)
+	case err != nil:
+		return unwritable(home, err)
+	}
+	return nil
+}
+
+func (h hosted) Disarm(of id.Change) error { return keeper.Disarm(h.Ops, h.Home, string(of)) }
+
+// HandOver brings this host to rest, copies the database, and has the keeper start the new host in its place.
+func (h hosted) HandOver(ctx context.Context, of id.Change) error {
+	if err := h.Judges(); err != nil {
+		return err
+	}
+	resume := h.chats.Only.Begin("")
+	handed := false
+	defer func() {
+		if !handed {
+			resume()
+		}
+	}()
+	h.awaitRest(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := h.db.Snapshot(ctx, store.SnapshotPath(filepath.Join(h.Home, ".state", "backups"), of)); err != nil {
+		return err
+	}
+	if err := h.Line.HandOver(ctx, string(of)); err != nil {
+		return err
+	}
+	handed = true
+	h.log.Info("the host hands over to its keeper", "change", of)
+	h.handOver()
+	return nil
+}
+
+// awaitRest waits until no turn is under way, and no longer than restMax. A turn that is not done by then begins anew on the new host,
+// and its messages are told nobody of.
+func (h hosted) awaitRest(ctx context.Context) {
+	poll := time.NewTicker(settlePoll)
+	defer poll.Stop()
+	patience := time.NewTimer(restMax)
+	defer patience.Stop()
+	for h.chats.Busy() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-patience.C:
+			return
+		case <-poll.C:
+		}
+	}
+}
+
+func (h hosted) Asked(ctx context.Context, of id.Change) error {
+	return h.said(h.Line.Asked(ctx, string(of)))
+}
+
+// Confirm has the keeper compare a code.
+func (h hosted) Confirm(ctx context.Context, of id.Change, code string, by audit.Actor) error {
+	raw, err := json.Marshal(by)
+	if err != nil {
+		return err
+	}
+	left, err := h.Line.Confirm(ctx, string(of), code, raw)
+	switch {
+	case errors.Is(err, keeper.ErrCode) && left <= 0:
+		return problem.Errorf(problem.Denied, "sallyport change watch "+string(of), "%w: that was the last try, and the old host comes back", err)
+	case errors.Is(err, keeper.ErrCode):
+		return problem.Errorf(problem.Denied, "sallyport confirm "+string(of)+" --code CODE", "%w: it can be tried %d more times, and then the old host comes back", err, left)
+	}
+	return h.said(err)
+}
+
+func (h hosted) RollBack(ctx context.Context, of id.Change, why string, by audit.Actor) error {
+	raw, err := json.Marshal(by)
+	if err != nil {
+		return err
+	}
+	return h.said(h.Line.RollBack(ctx, string(of), why, raw))
+}
+
+// Finalized ends the trial for the keeper, and what this host did not do while it was quiet.
+func (h hosted) Finalized(ctx context.Context, of id.Change) error {
+	if r, is, err := keeper.RecordOf(h.Home); err != nil || is && r.Change == string(of) {
+		if err := h.said(h.Line.Finalized(ctx, string(of))); err != nil {
+			return err
+		}
+	}
+	h.quiet.end()
+	return nil
+}
+
+// said names what could not be said to the keeper.
+func (h hosted) said(err error) error {
+	if err == nil {
+		return nil
+	}
+	return problem.Errorf(problem.Unavailable, "sallyport daemon status --home "+h.Home, "the keeper did not take it: %w", err)
+}
+
+func (h hosted) database() string { return filepath.Join(h.Home, ".state", "sallyport.db") }
+
+// databaseBytes is how much of the disk a database takes, with its log.
+func databaseBytes(path string) (size int64, err error) {
+	for _, beside := range []string{"", "-wal"} {
+		info, err := os.Stat(path + beside)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+		if err == nil {
+			size += info.Size()
+		}
+	}
+	return size, nil
+}
+
+// quiet is a trial in which this host does less than it otherwise does, because its database has another schema than that of the host before:
+// what it wrote elsewhere could not be taken back. The zero value is none.
+type quiet struct {
+	mu   sync.Mutex
+	of   id.Change // "" = this host does all that it does
+	ends []func()
+}
+
+// begin has only the trial itself and the conversation that it is about go on.
+func (q *quiet) begin(of id.Change, ends ...func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.of, q.ends = of, ends
+}
+
+// end has everything go on.
+func (q *quiet) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, end := range q.ends {
+		end()
+	}
+	q.of, q.ends = "", nil
+}
+
+// refuse says why a host that is quiet does not do what it is asked for; nil of one that is not.
+func (q *quiet) refuse(home string) error {
+	q.mu.Lock()
+	of := q.of
+	q.mu.Unlock()
+	if of == "" {
+		return nil
+	}
+	until := ""
+	if r, is, err := keeper.RecordOf(home); err == nil && is {
+		until = " until " + r.Due.At().Local().Format("15:04")
+	}
+	return problem.Errorf(problem.Unavailable, "sallyport change watch "+string(of), "a host change is on trial%s: %s", until, of)
+}
+
+// listen has a host that is on trial with another schema be quiet.
+func (h hosted) listen(ctx context.Context) error {
+	r, is, err := keeper.RecordOf(h.Home)
+	if err != nil || !is || r.Step == keeper.Armed || r.Step == keeper.Back {
+		return err
+	}
+	of := id.Change(r.Change)
+	p, err := h.control.Proposal(ctx, of)
+	if err != nil || p == nil || p.Card.Host == nil || !p.Card.Host.Quiet() {
+		return err
+	}
+	row, err := h.control.Row(ctx, of)
+	if err != nil || row.State.Final() {
+		return err
+	}
+	h.quiet.begin(of, h.control.Only(of), h.chats.Only.Begin(row.Request.Chat))
+	return nil
+}
