@@ -149,6 +149,9 @@ func PutRelease(o Options) (keeperPath string, err error) {
 	if keeper.Kept(o.Home) {
 		return "", problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(o.Home), "%w: sallyport serve keeps %q already", client.ErrTaken, o.Home)
 	}
+	if _, is, err := keeper.RecordOf(o.Home); err != nil || is {
+		return keeperPath, err // what runs next is the keeper's to say
+	}
 	folder := release.In(o.Home, o.Ops)
 	is, err := folder.Put(programs, release.Release{Build: api.Build(), Schema: sqlite.Schema(), Built: time.Now().UTC().Truncate(time.Second)})
 	if err == nil {

@@ -22,11 +22,13 @@ type Options struct {
 	Open func() bool // permissions are switched off at this moment; nil: never
 	// Unloaded are the files of the home that do not load at this moment; nil: none.
 	Unloaded func() []api.Unloaded
-	Keeper   *api.Keeper // of the daemon; nil: none
-	Owner    int         // uid of the home's owner; root is heard too
-	Log      *slog.Logger
-	Meter    *metric.Set // nil measured nothing
-	Host     Host
+	// Quiet is why nothing but the trial of the host is done at this moment; nil, or an answer of nil: all is.
+	Quiet  func() error
+	Keeper *api.Keeper // of the daemon; nil: none
+	Owner  int         // uid of the home's owner; root is heard too
+	Log    *slog.Logger
+	Meter  *metric.Set // nil measured nothing
+	Host   Host
 
 	Requests    Requests
 	Changes     Changes
@@ -124,13 +126,28 @@ func (s *Server) serve(ctx context.Context, l net.Listener, verbs http.Handler) 
 	return nil
 }
 
+// unlessQuiet refuses what would move anything else while the host is on trial with a database of another schema. What is looked at, said to a
+// group and decided goes on.
+func (s *Server) unlessQuiet(v api.Spec, next http.HandlerFunc) http.HandlerFunc {
+	if s.Quiet == nil || v.Method == http.MethodGet || v.Again != "" || v.Path == api.ChangeRollback.Path || v.Path == api.ChatSay.Path || v.Path == api.CardAnswer.Path {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := s.Quiet(); err != nil {
+			s.refuseWith(w, r, err)
+			return
+		}
+		next(w, r)
+	}
+}
+
 // Handler returns every verb behind the checks of peer and version.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, v := range s.verbs() {
 		h := v.handler
 		if !v.AnyVersion {
-			h = s.sameVersion(s.recognized(v.Spec, h))
+			h = s.sameVersion(s.recognized(v.Spec, s.unlessQuiet(v.Spec, h)))
 		}
 		mux.HandleFunc(v.Pattern(), h)
 	}

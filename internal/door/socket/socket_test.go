@@ -599,6 +599,36 @@ func TestAClientOfAnotherBuildIsToldTheWayOut(t *testing.T) {
 	<-h.stopped
 }
 
+// What a keeper runs is a release, and programs of another build have to reach it: a new host is confirmed by them.
+func TestADaemonThatIsKeptTalksWithAnotherBuild(t *testing.T) {
+	c, _ := serve(t, &verbs{}, func(o *Options) { o.Keeper = &api.Keeper{} })
+	if status, p, _ := raw(t, c, "GET", "/v1/changes", "", map[string]string{api.HeaderBuild: "v0.0.1"}); status != 200 {
+		t.Errorf("another build: %d %+v", status, p)
+	}
+	if status, p, _ := raw(t, c, "GET", "/v1/changes", "", map[string]string{api.HeaderVersion: "99"}); status != 503 {
+		t.Errorf("another version: %d %+v", status, p)
+	}
+}
+
+// TestAQuietHostMovesNothingElse: what could not be taken back is refused by name, and what people look at and decide goes on.
+func TestAQuietHostMovesNothingElse(t *testing.T) {
+	var on error
+	v := &verbs{}
+	c, _ := serve(t, v, func(o *Options) { o.Quiet = func() error { return on } })
+	for _, quiet := range []bool{false, true} {
+		if quiet {
+			on = problem.Errorf(problem.Unavailable, "sallyport change watch chg-1", "a host change is on trial until 12:34: chg-1")
+		}
+		for path, method := range map[string]string{"/v1/changes/chg-1/cancel": "POST", "/v1/changes/chg-1/redo": "POST", "/v1/changes/chg-1/confirm": "POST", "/v1/changes/chg-1/rollback": "POST", "/v1/changes": "GET"} {
+			status, p, _ := raw(t, c, method, path, "{}", nil)
+			refused := status == 503 && strings.Contains(p.Text, "on trial until 12:34")
+			if want := quiet && (strings.HasSuffix(path, "cancel") || strings.HasSuffix(path, "redo")); refused != want {
+				t.Errorf("quiet %t, %s %s: %d %+v", quiet, method, path, status, p)
+			}
+		}
+	}
+}
+
 func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
 	v := &verbs{}
 	c, _ := serve(t, v)
