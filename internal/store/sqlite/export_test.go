@@ -1,7 +1,11 @@
 package sqlite
 
-// Migrations are this program's, and OpenWith opens a database with others.
+// Migrations are this program's, and OpenWith opens a database with others; Blanks is what a rehearsal may read.
 var (
 	Migrations = migrations
 	OpenWith   = openWith
+	Blanks     = blanks
 )
+
+// Stays is the way of a column that a rehearsal may read.
+const Stays = stays
