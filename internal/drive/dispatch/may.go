@@ -40,6 +40,8 @@ func (d decider) need(ctx context.Context, tx store.Tx, q question.Question) (ri
 		return d.Changes.Promoters(ctx, tx, id.Change(q.Subject))
 	case q.Kind == question.Mount && d.Changes != nil:
 		return d.Changes.Shows(ctx, tx, id.Change(q.Subject))
+	case q.Kind == question.MountOther:
+		return d.Owner.Need(), nil
 	}
 	chat, err := tx.Chat(ctx, id.Chat(q.Subject))
 	if problem.KindOf(err) == problem.NotFound {

@@ -276,7 +276,7 @@ func TestAGroupsAdminSaysHowAFolderIsShown(t *testing.T) {
 		s.askAgain(right.Group)
 		row := s.Show(s.control, s.change).Change
 		asks := func(write bool) error {
-			return s.control.SettleMounts(t.Context(), row, []mount.Wish{{Path: "/srv/box", Write: write}})
+			return s.control.SettleMounts(t.Context(), row, []group.NewWish{{Wish: mount.Wish{Path: "/srv/box", Write: write}, Of: "echo"}})
 		}
 		if err := asks(true); !errors.Is(err, ledger.ErrAsked) {
 			t.Errorf("it is shown without a word: %v", err)
@@ -295,6 +295,46 @@ func TestAGroupsAdminSaysHowAFolderIsShown(t *testing.T) {
 		}
 		if got := s.texts(s.origin()); !strings.HasPrefix(got[len(got)-1], "The folder is to be read-write") {
 			t.Errorf("it is told as %q", got)
+		}
+	})
+}
+
+// What another group is shown by a change is not said by the admin of the group that changes, nor by its own, but by the owner (CH-026, SM-070).
+func TestTheOwnerSaysHowAnotherGroupIsShownAFolder(t *testing.T) {
+	asksThere(t, "", func(t *testing.T, s *changing) {
+		s.end()
+		told := &wishes{s: s.scene}
+		s.swaps = told
+		s.begin(t)
+		ada, gil := s.knows("ada", "slack", admin("echo")), s.knows("gil", "irc", admin("other"))
+		s.askAgain(right.Group)
+		row, before := s.Show(s.control, s.change).Change, len(s.texts(ada.direct))
+		asks := func(write bool) error {
+			return s.control.SettleMounts(t.Context(), row, []group.NewWish{{Wish: mount.Wish{Path: "/srv/box", Write: write}, Of: "other"}})
+		}
+		if err := asks(true); !errors.Is(err, ledger.ErrAsked) {
+			t.Errorf("it is shown without a word: %v", err)
+		}
+		if n := len(s.texts(ada.direct)); n != before {
+			t.Errorf("the admin of the group that changes is asked: %q", s.texts(ada.direct))
+		}
+		want := string(s.change) + " is to show the agent of other this folder"
+		if got := s.texts(s.origin()); !strings.HasPrefix(got[len(got)-1], want) {
+			t.Errorf("it is asked as %q", got[len(got)-1])
+		}
+		for _, who := range []somebody{ada, gil} {
+			if m, decides := s.hears(who, s.origin(), words("read-write")); decides {
+				t.Errorf("by %s, who may not: %+v", who.by.Name, m.Decides)
+			}
+		}
+		if m, decides := s.hears(somebody{by: s.By()}, s.origin(), words("read-only")); !decides || m.Decides.Problem != "" {
+			t.Errorf("the owner says: %+v", m)
+		}
+		if err := asks(true); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "in mounts of runner.yaml of the group other") {
+			t.Errorf("it is written all the same: %v", err)
+		}
+		if err := asks(false); err != nil {
+			t.Errorf("as the owner says: %v", err)
 		}
 	})
 }

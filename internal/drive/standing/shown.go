@@ -3,7 +3,6 @@ package standing
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sallyport/internal/base/git"
@@ -37,11 +36,16 @@ func (g *Groups) shown(ctx context.Context, s Shown, again string, draft draftin
 		if err != nil || s.Yes {
 			return d, err
 		}
-		wishes, err := group.NewWishesOf(ctx, host, d.Edits)
+		all, err := group.NewWishesOf(ctx, host, d.Edits)
 		if err != nil {
 			return d, err
 		}
-		wishes = slices.DeleteFunc(wishes, func(w mount.Wish) bool { return s.Said[w.Path] == mount.Mode(w.Write) || !s.Ask && !w.Write })
+		var wishes []mount.Wish
+		for _, w := range all {
+			if s.Said[w.Path] != mount.Mode(w.Write) && (s.Ask || w.Write) {
+				wishes = append(wishes, w.Wish)
+			}
+		}
 		switch {
 		case len(wishes) == 0:
 			return d, nil

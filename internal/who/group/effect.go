@@ -50,6 +50,9 @@ type Effect struct {
 	Broken string       `json:"broken,omitempty"` // why the group could not run with it
 }
 
+// home is whose all is that is no group's own.
+const home = "the home"
+
 const (
 	effectMax     = 100 // lines
 	effectTextMax = 120 // bytes of a name or a value
@@ -59,20 +62,27 @@ const (
 // touches; reach says what an agent gets of the outside. That the rules change is policy.Reach's to tell, of every change. Before and after are commits or trees of the home. A group that cannot run after the change is told as broken, and is no
 // error here: Check refuses it.
 func Compare(ctx context.Context, host git.Dir, folder Folder, before, after git.OID, reach Reach) (Effect, error) {
-	c := comparison{host: host, folder: folder}
-	old, err := sideOf(ctx, host, folder, before)
+	c := comparison{host: host, folder: folder, reach: reach}
+	was, err := settingsOf(ctx, host, before)
 	if err != nil {
 		return Effect{}, err
 	}
-	now, err := sideOf(ctx, host, folder, after)
+	is, err := settingsOf(ctx, host, after)
+	if err != nil {
+		return Effect{}, err
+	}
+	old, err := sideOf(ctx, host, folder, before, was)
+	if err != nil {
+		return Effect{}, err
+	}
+	now, err := sideOf(ctx, host, folder, after, is)
 	if err != nil {
 		return Effect{}, err
 	}
 
-	c.runs(old, now, reach)
-	c.settings(old, now)
-	c.files(old.files, now.files)
-	if err := c.others(ctx, before, after); err != nil {
+	c.group(old, now)
+	c.settings(was, is)
+	if err := c.others(ctx, version{before, was}, version{after, is}); err != nil {
 		return Effect{}, err
 	}
 	e := Effect{Lines: c.lines, Broken: now.broken}
@@ -111,17 +121,11 @@ type side struct {
 	files  map[string]git.Entry
 	runner config.Runner
 	broken string // why it cannot run; the runner is not known then
-
-	home     config.Sallyport // settings
-	said     git.OID          // their file
-	readable bool
+	settings
 }
 
-func sideOf(ctx context.Context, host git.Dir, folder Folder, treeish git.OID) (side, error) {
-	s := side{broken: "the group is not there"}
-	if err := s.settings(ctx, host, treeish); err != nil {
-		return side{}, err
-	}
+func sideOf(ctx context.Context, host git.Dir, folder Folder, treeish git.OID, says settings) (side, error) {
+	s := side{broken: "the group is not there", settings: says}
 	tree, err := FindTree(ctx, host, treeish, folder)
 	if problem.KindOf(err) == problem.NotFound {
 		return s, nil
@@ -146,6 +150,7 @@ func sideOf(ctx context.Context, host git.Dir, folder Folder, treeish git.OID) (
 type comparison struct {
 	host   git.Dir
 	folder Folder
+	reach  Reach
 	lines  []EffectLine
 }
 
@@ -158,27 +163,44 @@ func (c *comparison) add(turn Turn, what, before, after string) {
 }
 
 // home tells something that is no group's own.
-func (c *comparison) home(turn Turn, what string) {
-	c.lines = append(c.lines, EffectLine{Whose: "the home", Turn: turn, What: inert.Short(what, effectTextMax)})
+func (c *comparison) home(turn Turn, what, before, after string) {
+	c.lines = append(c.lines, EffectLine{
+		Whose: home, Turn: turn, What: inert.Short(what, effectTextMax), Before: inert.Short(before, effectTextMax), After: inert.Short(after, effectTextMax),
+	})
 }
 
-// runs tells how the agent runs otherwise.
-func (c *comparison) runs(old, now side, reach Reach) {
-	if old.there != now.there {
-		turn := Gained
-		if old.there {
-			turn = Lost
-		}
-		c.home(turn, "the group "+string(c.folder))
-	}
+// group tells what a group has otherwise.
+func (c *comparison) group(old, now side) {
+	c.runs(old, now)
+	c.files(old.files, now.files)
+}
+
+// runs tells how the agent runs otherwise. A group that comes or goes takes all that it has with it.
+func (c *comparison) runs(old, now side) {
 	switch {
-	case !old.there || !now.there:
+	case !old.there && !now.there:
+	case !old.there:
+		c.home(Gained, now.named(c.folder), "", "")
+		c.mounts(nil, now.runner.Wishes())
+		c.reaches(old, now)
+	case !now.there:
+		c.home(Lost, old.named(c.folder), "", "")
+		c.mounts(old.runner.Wishes(), nil)
+		c.reaches(old, now)
 	case old.broken == "" && now.broken == "":
 		c.runner(old.runner, now.runner)
-		c.reaches(reach, old, now)
+		c.reaches(old, now)
 	case old.files[runnerFile] != now.files[runnerFile]:
 		c.add(Altered, "how its agent runs, in a way that cannot be told: "+runnerFile+" cannot be read on both sides", "", "")
 	}
+}
+
+// named is a group that comes or goes.
+func (s side) named(folder Folder) string {
+	if s.broken != "" {
+		return "the group " + string(folder)
+	}
+	return fmt.Sprintf("the group %s, whose agent is %s", folder, s.runner.Agent)
 }
 
 // files tells which files of a group are others: hooks, what the agent is told, skills, and the rest by folder.
@@ -264,42 +286,6 @@ func (p *part) turn() Turn {
 		return Lost
 	}
 	return Altered
-}
-
-// others tells what of a change reaches beyond the group: other groups, and what new ones begin with.
-func (c *comparison) others(ctx context.Context, before, after git.OID) error {
-	old, err := c.host.Names(ctx, before, groupsFolder)
-	if err != nil {
-		return fmt.Errorf("list the groups at %.12s: %w", before, err)
-	}
-	now, err := c.host.Names(ctx, after, groupsFolder)
-	if err != nil {
-		return fmt.Errorf("list the groups at %.12s: %w", after, err)
-	}
-	names := maps.Clone(old)
-	maps.Copy(names, now)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if name == string(c.folder) || old[name] == now[name] {
-			continue
-		}
-		p := part{}
-		p.count(old[name], now[name])
-		c.home(p.turn(), "files of another group: "+inert.Path(groupsFolder+"/"+name))
-	}
-
-	begins := []string{templateFolder}
-	was, err := c.host.Lookup(ctx, before, begins)
-	if err != nil {
-		return fmt.Errorf("read the template at %.12s: %w", before, err)
-	}
-	is, err := c.host.Lookup(ctx, after, begins)
-	if err != nil {
-		return fmt.Errorf("read the template at %.12s: %w", after, err)
-	}
-	if was[0] != is[0] {
-		c.home(Altered, "what new groups begin with")
-	}
-	return nil
 }
 
 // Check refuses what is offered if a group that it touches could not run afterwards, with the place of what is wrong: its own group, and

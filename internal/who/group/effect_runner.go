@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -28,6 +29,13 @@ func (c *comparison) runner(old, now config.Runner) {
 	for _, tool := range old.ToolsOff {
 		if !slices.Contains(now.ToolsOff, tool) {
 			c.add(Gained, "the tool "+string(tool), "", "")
+		}
+	}
+	if old.Agent != now.Agent {
+		for _, tool := range now.ToolsOff { // that this agent may have by another name
+			if slices.Contains(old.ToolsOff, tool) && !slices.Contains(config.HostTools, tool) {
+				c.add(Gained, fmt.Sprintf("what %s called the tool %s, unless %s calls it so, too", old.Agent, tool, now.Agent), "", "")
+			}
 		}
 	}
 	c.mounts(old.Wishes(), now.Wishes())

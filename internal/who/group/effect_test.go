@@ -31,7 +31,10 @@ func reach(agent string, of config.Agent) (hosts, keys []string) {
 	if agent != "codex" {
 		return nil, nil
 	}
-	return []string{cmp.Or(string(of.Base), "api.openai.com")}, []string{"its key" + string(of.Key)}
+	if of.Key == "login" {
+		return []string{cmp.Or(string(of.Base), "api.openai.com")}, []string{"its login"}
+	}
+	return []string{cmp.Or(string(of.Base), "api.openai.com")}, []string{"its key"}
 }
 
 func TestWhatAGroupGainsAndLosesIsComputedFromTheTrees(t *testing.T) {
@@ -51,11 +54,17 @@ func TestWhatAGroupGainsAndLosesIsComputedFromTheTrees(t *testing.T) {
 			[]string{"the group ada changes the agent that answers: echo → codex", "the group ada changes the model that it asks: as the home says → gpt-5",
 				"the group ada gains the host api.openai.com, where its model may be", "the group ada gains a credential that its host adds: its key"}},
 		"where the home has its model": {append(yaml("agent: echo\n"), put("sallyport.yaml", "agents: {codex: {base: 'https://x.example/v1', key: login}}\n")), yaml("agent: codex\n"),
-			[]string{"the group ada changes the agent that answers: echo → codex", "the group ada gains the host https://x.example/v1, where its model may be", "the group ada gains a credential that its host adds: its keylogin"}},
-		"what the home says of an agent": {nil, write("sallyport.yaml", "agents: {codex: {base: 'https://x.example/v1'}}\n"), []string{"the home changes agents of sallyport.yaml"}},
-		"what every agent may reach":     {write("sallyport.yaml", "egress: [a.example]\n"), write("sallyport.yaml", "egress: [a.example, b.example]\n"), []string{`the home gains egress of sallyport.yaml: {"host":"b.example"}`}},
-		"settings that nobody reads":     {nil, write("sallyport.yaml", "egress: {\n"), []string{"the home changes sallyport.yaml, in a way that cannot be told: it cannot be read on both sides"}},
-		"tools":                          {yaml("agent: echo\ntools_off: [shell, web]\n"), yaml("agent: echo\ntools_off: [web]\n"), []string{"the group ada gains the tool shell"}},
+			[]string{"the group ada changes the agent that answers: echo → codex", "the group ada gains the host https://x.example/v1, where its model may be", "the group ada gains a credential that its host adds: its login"}},
+		"what the home says of an agent": {nil, write("sallyport.yaml", "agents: {codex: {base: 'https://x.example/v1'}}\n"), []string{"the home changes agents.codex.base of sallyport.yaml: not set → https://x.example/v1",
+			"the group cody gains the host https://x.example/v1, where its model may be", "the group cody loses the host api.openai.com, where its model may be"}},
+		"another key of an agent": {[]git.Write{put(runner, "agent: codex\n"), put("sallyport.yaml", "agents: {codex: {key: 'file:/a'}}\n")}, write("sallyport.yaml", "agents: {codex: {key: 'file:/b'}}\n"),
+			[]string{"the group ada changes the credential that its host adds: file:/a → file:/b", "the home changes agents.codex.key of sallyport.yaml: file:/a → file:/b",
+				"the group cody changes the credential that its host adds: file:/a → file:/b"}},
+		"what every agent may reach": {write("sallyport.yaml", "egress: [a.example]\n"), write("sallyport.yaml", "egress: [a.example, b.example]\n"), []string{`the home gains egress of sallyport.yaml: {"host":"b.example"}`}},
+		"settings that nobody reads": {nil, write("sallyport.yaml", "egress: {\n"), []string{"the home changes sallyport.yaml, in a way that cannot be told: it cannot be read on both sides"}},
+		"tools":                      {yaml("agent: echo\ntools_off: [shell, web]\n"), yaml("agent: echo\ntools_off: [web]\n"), []string{"the group ada gains the tool shell"}},
+		"tools of another agent": {yaml("agent: claude\ntools_off: [Bash, send_message]\n"), yaml("agent: gemini\ntools_off: [Bash, send_message]\n"),
+			[]string{"the group ada changes the agent that answers: claude → gemini", "the group ada gains what claude called the tool Bash, unless gemini calls it so, too"}},
 		"a limit that is raised": {yaml("agent: echo\nbudgets: {tokens_per_hour: 1000}\n"), yaml("agent: echo\nbudgets: {tokens_per_hour: 2000}\n"),
 			[]string{"the group ada gains more tokens an hour: 1000 → 2000"}},
 		"limits that go": {yaml("agent: echo\nbudgets: {tokens_per_day: 1000, cost_per_hour: 1.5, cost_per_day: 3}\n"), yaml("agent: echo\nbudgets: {cost_per_day: 3}\n"),
@@ -77,10 +86,22 @@ func TestWhatAGroupGainsAndLosesIsComputedFromTheTrees(t *testing.T) {
 		"beside the skills":                 {nil, write(own+"skills/x", "x\n"), []string{"the group ada gains files beside the skills"}},
 		"something else":                    {nil, write(own+"data/x", "x\n"), []string{"the group ada gains other files"}},
 		"the rules, which every card names": {nil, []git.Write{put("policy.yaml", "# x\n"), put("sallyport.yaml", "# x\n")}, nil},
-		"another group":                     {nil, write("groups/cody/AGENTS.md", "x\n"), []string{"the home changes files of another group: groups/cody"}},
-		"a new group":                       {nil, write("groups/eve/AGENTS.md", "x\n"), []string{"the home gains files of another group: groups/eve"}},
-		"what new groups are":               {nil, write("template/AGENTS.md", "x\n"), []string{"the home changes what new groups begin with"}},
-		"the group":                         {[]git.Write{gone("groups/ada")}, yaml("agent: echo\n"), []string{"the home gains the group ada"}},
+		"another group":                     {nil, write("groups/cody/AGENTS.md", "x\n"), []string{"the home changes files of another group: groups/cody", "the group cody changes what its agent is told in AGENTS.md"}},
+		"what another group may": {write("groups/dan/runner/runner.yaml", "agent: echo\n"), write("groups/dan/runner/runner.yaml", "agent: codex\nmounts: [{path: /srv/n}]\n"),
+			[]string{"the home changes files of another group: groups/dan", "the group dan changes the agent that answers: echo → codex", "the group dan gains the right to read, if the home allows it, as /extra/n: /srv/n",
+				"the group dan gains the host api.openai.com, where its model may be", "the group dan gains a credential that its host adds: its key"}},
+		"what the home says of the agent of others": {append(yaml("agent: codex\n"), put("groups/dan/runner/runner.yaml", "agent: codex\n")),
+			write("sallyport.yaml", "agents: {codex: {base: 'https://x.example'}}\n"),
+			[]string{"the group ada gains the host https://x.example, where its model may be", "the group ada loses the host api.openai.com, where its model may be",
+				"the home changes agents.codex.base of sallyport.yaml: not set → https://x.example",
+				"each of the groups cody and dan gains the host https://x.example, where its model may be", "each of the groups cody and dan loses the host api.openai.com, where its model may be"}},
+		"a new group": {nil, write("groups/eve/AGENTS.md", "x\n"), []string{"the home gains the group eve", "the group eve gains what its agent is told in AGENTS.md"}},
+		"a new group with rights": {nil, write("groups/eve/runner/runner.yaml", "agent: codex\nmounts: [{path: /srv/n, readonly: false}]\n"),
+			[]string{"the home gains the group eve, whose agent is codex", "the group eve gains the right to write, if the home allows it, in /extra/n: /srv/n",
+				"the group eve gains the host api.openai.com, where its model may be", "the group eve gains a credential that its host adds: its key"}},
+		"what is beside the groups": {nil, write("groups/README.md", "x\n"), []string{"the home gains files of another group: groups/README.md"}},
+		"what new groups are":       {nil, write("template/AGENTS.md", "x\n"), []string{"the home changes what new groups begin with"}},
+		"the group":                 {[]git.Write{gone("groups/ada")}, yaml("agent: echo\n"), []string{"the home gains the group ada, whose agent is echo"}},
 		"the loudest is first": {nil, []git.Write{put(own+"data/x", "x\n"), put("policy.yaml", "# x\n"), put(runner, "agent: pi\n")},
 			[]string{"the group ada changes the agent that answers: echo → pi", "the group ada gains other files"}},
 	} {
@@ -97,11 +118,25 @@ func TestWhatAGroupGainsAndLosesIsComputedFromTheTrees(t *testing.T) {
 			t.Errorf("%s:\n%s\nwanted\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
 
-		e, back := w.effect(t, after, before)
-		swapped := map[group.Turn]string{group.Gained: "loses", group.Lost: "gains", group.Altered: "changes"}
-		for i, l := range e.Lines {
-			if len(back) != len(test.want) || !strings.Contains(test.want[i], " "+swapped[l.Turn]+" ") {
-				t.Errorf("%s, undone: %q", name, back)
+		if name == "tools of another agent" {
+			continue // whichever of the two comes has others
+		}
+		e, _ := w.effect(t, after, before)
+		swapped := map[group.Turn]string{group.Gained: " loses ", group.Lost: " gains ", group.Altered: " changes "}
+		for turn, verb := range swapped {
+			var undone, done int
+			for _, l := range e.Lines {
+				if l.Turn == turn {
+					undone++
+				}
+			}
+			for _, l := range test.want {
+				if strings.Contains(l, verb) {
+					done++
+				}
+			}
+			if undone != done {
+				t.Errorf("%s, undone: %+v", name, e.Lines)
 			}
 		}
 	}

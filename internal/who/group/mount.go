@@ -6,15 +6,22 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/mount"
 )
 
+// NewWish is a folder of this machine that a group newly asks for, or newly asks to write in.
+type NewWish struct {
+	mount.Wish
+	Of Folder // the group
+}
+
 // NewWishes are the folders of this machine that edits in the workspace of a group's change newly ask for, or newly ask to write in. A
 // runner.yaml that cannot be read asks for none: Check refuses it.
-func NewWishes(ctx context.Context, host git.Dir, folder Folder, edits []git.Edit) (all []mount.Wish, err error) {
+func NewWishes(ctx context.Context, host git.Dir, folder Folder, edits []git.Edit) (all []NewWish, err error) {
 	var home []git.Edit
 	for _, e := range edits {
 		if m, err := Target(folder, e.Path); err == nil { // nothing that has another path is offered
@@ -26,11 +33,12 @@ func NewWishes(ctx context.Context, host git.Dir, folder Folder, edits []git.Edi
 }
 
 // NewWishesOf is NewWishes for edits of the home itself. What the template asks for is asked by nobody before a group has it.
-func NewWishesOf(ctx context.Context, host git.Dir, edits []git.Edit) (all []mount.Wish, err error) {
+func NewWishesOf(ctx context.Context, host git.Dir, edits []git.Edit) (all []NewWish, err error) {
 	for _, e := range edits {
 		if runs, _ := path.Match(path.Join(groupsFolder, "*", runnerFile), e.Path); !runs {
 			continue
 		}
+		of := Folder(strings.Split(e.Path, "/")[1])
 		old, err := wishesOf(ctx, host, e.Old)
 		if err != nil {
 			return nil, err
@@ -41,9 +49,9 @@ func NewWishesOf(ctx context.Context, host git.Dir, edits []git.Edit) (all []mou
 		}
 		for _, w := range now {
 			had := slices.ContainsFunc(old, func(o mount.Wish) bool { return o.Path == w.Path && (o.Write || !w.Write) })
-			asked := slices.ContainsFunc(all, func(o mount.Wish) bool { return o.Path == w.Path && o.Write == w.Write })
+			asked := slices.ContainsFunc(all, func(o NewWish) bool { return o.Of == of && o.Path == w.Path && o.Write == w.Write })
 			if !had && !asked {
-				all = append(all, w)
+				all = append(all, NewWish{w, of})
 			}
 		}
 	}

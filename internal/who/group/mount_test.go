@@ -24,16 +24,16 @@ func TestWhatAChangeNewlyShowsAGroupIsFound(t *testing.T) {
 	const own = "template/runner/runner.yaml"
 	for name, c := range map[string]struct {
 		path, text string
-		want       []mount.Wish
+		want       []group.NewWish
 	}{
-		"a new one":               {own, "agent: echo\nmounts: [{path: /srv/had}, {path: /srv/new}]\n", []mount.Wish{{Path: "/srv/new", Name: "new"}}},
-		"one to be written":       {own, "agent: echo\nmounts: [{path: /srv/new, readonly: false}]\n", []mount.Wish{{Path: "/srv/new", Name: "new", Write: true}}},
-		"one that it could read":  {own, "agent: echo\nmounts: [{path: /srv/had, readonly: false}]\n", []mount.Wish{{Path: "/srv/had", Name: "had", Write: true}}},
+		"a new one":               {own, "agent: echo\nmounts: [{path: /srv/had}, {path: /srv/new}]\n", []group.NewWish{{mount.Wish{Path: "/srv/new", Name: "new"}, "ada"}}},
+		"one to be written":       {own, "agent: echo\nmounts: [{path: /srv/new, readonly: false}]\n", []group.NewWish{{mount.Wish{Path: "/srv/new", Name: "new", Write: true}, "ada"}}},
+		"one that it could read":  {own, "agent: echo\nmounts: [{path: /srv/had, readonly: false}]\n", []group.NewWish{{mount.Wish{Path: "/srv/had", Name: "had", Write: true}, "ada"}}},
 		"less than it had":        {own, "agent: echo\nmounts: [{path: /srv/both}]\n", nil},
 		"the same elsewhere":      {own, "agent: echo\nmounts: [{path: /srv/had, at: there}]\n", nil},
 		"what cannot be read":     {own, "agent: echo\nmounts: {path: /srv/new}\n", nil},
-		"of another group":        {"groups/bob/runner/runner.yaml", "agent: echo\nmounts: [{path: /srv/new}]\n", []mount.Wish{{Path: "/srv/new", Name: "new"}}},
-		"of a group that is new":  {"groups/cat/runner/runner.yaml", "agent: echo\nmounts: [{path: /srv/new}]\n", []mount.Wish{{Path: "/srv/new", Name: "new"}}},
+		"of another group":        {"groups/bob/runner/runner.yaml", "agent: echo\nmounts: [{path: /srv/new}]\n", []group.NewWish{{mount.Wish{Path: "/srv/new", Name: "new"}, "bob"}}},
+		"of a group that is new":  {"groups/cat/runner/runner.yaml", "agent: echo\nmounts: [{path: /srv/new}]\n", []group.NewWish{{mount.Wish{Path: "/srv/new", Name: "new"}, "cat"}}},
 		"a file that is no entry": {"groups/ada/notes.yaml", "mounts: [{path: /srv/new}]\n", nil},
 	} {
 		commit := w.work(t, put(c.path, c.text))

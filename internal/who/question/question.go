@@ -23,7 +23,9 @@ type Kind string
 const (
 	Swap  Kind = "swap"  // may a change land; an approval binds it to a proposal
 	Mount Kind = "mount" // may an agent change what is in a folder that it is to be shown
-	Ask   Kind = "ask"   // an agent wants to know something
+	// MountOther is Mount of an agent of another group than the one whose change shows it the folder.
+	MountOther Kind = "mount_other"
+	Ask        Kind = "ask" // an agent wants to know something
 
 	Promote Kind = "promote" // is the template to have what a group has landed
 
