@@ -55,6 +55,12 @@ type RefreshGroup struct {
 	Shown   Shown    `json:"shown,omitzero"`
 }
 
+// CompleteHome asks for what a home lacks that was made before there were groups.
+type CompleteHome struct {
+	User  string `json:"user,omitempty"` // whose git configuration counts; "" = that of the home's owner
+	Shown Shown  `json:"shown,omitzero"`
+}
+
 // Shown is what a person says of folders of this machine that what they ask for would newly show a group. Nothing said, such a folder can
 // be read, and what would let an agent write there is refused.
 type Shown struct {

@@ -66,7 +66,7 @@ var (
 	// GroupMemoryClear removes all that a group's agent has written.
 	GroupMemoryClear = verb[string, Cleared](post, "/v1/groups/{group}/memory/clear", within(clearTime))
 	// HomeComplete adds what a home lacks that was made before there were groups.
-	HomeComplete = verb[OfUser, Begun](post, "/v1/home")
+	HomeComplete = verb[CompleteHome, Begun](post, "/v1/home")
 )
 
 // The people whom the home knows.

@@ -93,12 +93,12 @@ func (n groups) promote(ctx context.Context, by audit.Actor, of string) (out api
 	return begunOf(row), err
 }
 
-func (n groups) complete(ctx context.Context, by audit.Actor, in api.OfUser) (out api.Begun, err error) {
+func (n groups) complete(ctx context.Context, by audit.Actor, in api.CompleteHome) (out api.Begun, err error) {
 	if err := checkUser(in.User); err != nil {
 		return out, err
 	}
-	row, err := n.part.Complete(ctx, standing.Asked{By: by, User: in.User})
-	return begunOf(row), err
+	row, err := n.part.Complete(ctx, standing.Asked{By: by, User: in.User, Shown: standing.Shown(in.Shown)})
+	return begunOrUnsaid(row, err)
 }
 
 func checkUser(folder string) error {

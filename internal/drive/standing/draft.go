@@ -131,9 +131,9 @@ func (g *Groups) Complete(ctx context.Context, a Asked) (change.Row, error) {
 	if err := g.may(a.By); err != nil {
 		return change.Row{}, err
 	}
-	return g.ask(ctx, a, "", func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
+	return g.ask(ctx, a, "", g.shown(ctx, a.Shown, "sallyport init "+inert.Path(g.Home), func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
 		return group.Complete(ctx, host, base, group.Beginning{Folder: group.First}, by)
-	})
+	}))
 }
 
 // drafting makes a commit upon base for what is asked for, which by's ref keeps; without edits, nothing is to be done.

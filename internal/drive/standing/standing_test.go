@@ -312,6 +312,20 @@ func TestAFolderThatAGroupNewlySeesIsSpokenAboutBeforeItCounts(t *testing.T) {
 		}
 		row, err = create(standing.Shown{Yes: true})
 		landed(t, h, c, row, err)
+
+		h.Git("rm", "-rqf", "groups")
+		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "no groups")
+		complete := func(s standing.Shown) (change.Row, error) {
+			return c.Groups.Complete(t.Context(), standing.Asked{By: h.By(), Shown: s})
+		}
+		if row, err := complete(standing.Shown{}); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport init "+h.Repo+" --yes" {
+			t.Errorf("init asked nobody: %q, %v", row.ID, err)
+		}
+		if unsaid, ok := errors.AsType[*standing.UnsaidError](second(complete(standing.Shown{Ask: true}))); !ok || len(unsaid.Folders) != 1 {
+			t.Errorf("init says nothing: %+v", unsaid)
+		}
+		row, err = complete(standing.Shown{Yes: true})
+		landed(t, h, c, row, err)
 	})
 }
 

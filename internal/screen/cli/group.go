@@ -236,7 +236,7 @@ func (a *app) userHome() string {
 
 // createGroup makes a group and waits until it has landed.
 func createGroup(ctx context.Context, a *app, c *client.Client, name, agent string, yes bool) (g api.Group, d api.Detail, err error) {
-	begun, err := sayShown(a, yes, "template/runner/runner.yaml, as it is committed,", "sallyport group create --help", func(s api.Shown) (api.Begun, error) {
+	begun, err := sayShown(a, yes, templateAsCommitted, "sallyport group create --help", func(s api.Shown) (api.Begun, error) {
 		return client.Call(ctx, c, api.GroupCreate, api.NewGroup{Name: name, Agent: agent, User: a.userHome(), Shown: s})
 	})
 	if err != nil {

@@ -18,6 +18,9 @@ A folder of this machine that the group would newly see is asked about at a term
 read, unless you say otherwise. Elsewhere one that its agent could write in is refused without
 --yes.`
 
+// templateAsCommitted is where a new group's folders stand.
+const templateAsCommitted = "template/runner/runner.yaml, as it is committed,"
+
 func shownFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVar(yes, "yes", false, "ask nothing: folders of this machine are shown as its runner.yaml says")
 }

@@ -54,7 +54,7 @@ func initHome(a *app, cmd *cobra.Command, f initFlags, word string) error {
 	if err != nil {
 		return err
 	}
-	if err := out.complete(ctx, a, c); err != nil {
+	if err := out.complete(ctx, a, c, f.yes); err != nil {
 		return err
 	}
 	if err := out.add(ctx, a, c, agent, f.yes); err != nil {
@@ -120,8 +120,10 @@ func chooseRunner(a *app, f initFlags, home string, fresh bool) (string, error) 
 }
 
 // complete brings what a home lacks that was made before there were groups.
-func (m *madeHome) complete(ctx context.Context, a *app, c *client.Client) error {
-	begun, err := client.Call(ctx, c, api.HomeComplete, api.OfUser{User: a.userHome()})
+func (m *madeHome) complete(ctx context.Context, a *app, c *client.Client, yes bool) error {
+	begun, err := sayShown(a, yes, templateAsCommitted, "sallyport init --help", func(s api.Shown) (api.Begun, error) {
+		return client.Call(ctx, c, api.HomeComplete, api.CompleteHome{User: a.userHome(), Shown: s})
+	})
 	if err != nil || begun.Change == nil {
 		return err
 	}
