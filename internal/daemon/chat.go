@@ -10,8 +10,10 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/zone"
 	"sallyport/internal/door/tools"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/layer"
@@ -32,7 +34,7 @@ func (d *Daemon) dispatcher(owner person.Owner, state string) *dispatch.Dispatch
 			Root: filepath.Join(state, "trees"), Ops: d.Ops, Keep: time.Duration(cache.Keep), QuotaBytes: int64(cache.Quota), Whole: true,
 			Standing: func(func(git.OID)) error { return nil }, // who shows one holds it
 		}),
-		Folder: filepath.Join(state, "groups"), Desk: d.control.Parts.Desk, Swaps: d.control, Changes: d.control, Extra: d.control.Parts.Extra, Zone: talks.zone,
+		Folder: filepath.Join(state, "groups"), Desk: d.control.Parts.Desk, Swaps: d.control, Changes: d.control, Coded: coded(d.Home, d.control.Codes), Extra: d.control.Parts.Extra, Zone: talks.zone,
 		Self:   sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 		AtOnce: settings.Conversations.AtOnce, PromptOf: dispatch.PromptLimit(),
 	}
@@ -40,6 +42,15 @@ func (d *Daemon) dispatcher(owner person.Owner, state string) *dispatch.Dispatch
 		p.FirstUID = firstUID(d.Home)
 	}
 	return dispatch.New(p)
+}
+
+// coded returns whether a person may know the code of a change of the host at this moment: it was made here, or the keeper has its hash. Where
+// that cannot be seen somebody may.
+func coded(home string, made *approve.Codes) func() bool {
+	return func() bool {
+		_, armed, err := keeper.RecordOf(home)
+		return armed || err != nil || made.Any()
+	}
 }
 
 // desk is where the agents of the home ask it for things.

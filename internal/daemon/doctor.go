@@ -326,12 +326,18 @@ func (d *Daemon) checkLayers(ctx context.Context) api.Check {
 // restartTold is how long a doctor tells that a daemon had to be started again.
 const restartTold = 24 * time.Hour
 
+// guards are against whom a keeper holds, in words (SM-903).
+var guards = map[string]string{
+	api.AgainstHostile: "a version that means harm, as the daemon is another user than it; where a platform lets its bot read what it said, a code that was given there guards against one with a mistake",
+	api.AgainstFaulty:  "a version with a mistake, and not one that means harm, as it has no user of its own beside the daemon's",
+}
+
 func (d *Daemon) checkKeeper() api.Check {
 	if _, err := os.Stat(d.Keeper); err != nil {
 		return api.Check{Name: "keeper", Detail: "sallyport-keeper is not beside this program: if the daemon dies during a landing, the landing waits for the next command", Fix: "make build"}
 	}
 	if k := keptBy(d.Line); k != nil {
-		detail := fmt.Sprintf("sallyport serve is process %d and starts a daemon that dies again; its release is %.12s", k.PID, k.Release)
+		detail := fmt.Sprintf("sallyport serve is process %d and starts a daemon that dies again; its release is %.12s; it guards changes of the host against %s", k.PID, k.Release, guards[k.Against])
 		if k.Restarts == 0 || time.Since(k.At) > restartTold {
 			return api.Check{Name: "keeper", OK: true, Detail: detail}
 		}

@@ -44,9 +44,9 @@ func (h hosted) Judges() error {
 
 func (h hosted) Record() (keeper.Record, bool, error) { return keeper.RecordOf(h.Home) }
 
-// Code is the hash of what a trial will be confirmed with.
-func (h hosted) Code(_ context.Context, of id.Change) (keeper.Code, error) {
-	return keeper.Code{}, problem.Errorf(problem.Refused, "sallyport approve "+string(of), "the code that %s is confirmed with could not be given to who approved it", of)
+// Code is the hash of what a trial will be confirmed with, once a person has the code.
+func (h hosted) Code(ctx context.Context, of id.Change) (keeper.Code, error) {
+	return h.control.Codes.Take(ctx, of)
 }
 
 // Arm reserves what going back takes, keeps a copy of the release that runs, and writes the record.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"sallyport/internal/base/inert"
@@ -124,7 +125,19 @@ func keptBy(line *keeper.Line) *api.Keeper {
 		return nil
 	}
 	h := line.Hello
-	return &api.Keeper{PID: h.Keeper.PID, Release: h.Release, Restarts: h.Last.Restarts, Why: h.Last.Why, At: h.Last.At}
+	return &api.Keeper{Against: against(h.Keeper.PID), PID: h.Keeper.PID, Release: h.Release, Restarts: h.Last.Restarts, Why: h.Last.Why, At: h.Last.At}
+}
+
+// against says whom a keeper holds against: a daemon that is another user than it cannot touch it, nor what it has.
+func against(keeper int) string {
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", keeper))
+	if err != nil {
+		return api.AgainstFaulty
+	}
+	if is, ok := info.Sys().(*syscall.Stat_t); !ok || is.Uid != 0 || os.Geteuid() == 0 {
+		return api.AgainstFaulty
+	}
+	return api.AgainstHostile
 }
 
 // PutRelease has a home run by the programs beside this one from its next start under a keeper on: they are copied into the home, and

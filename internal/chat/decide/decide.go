@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/keeper"
 )
 
 const (
@@ -61,7 +62,7 @@ type Card struct {
 	Options   []Option   // of a promotion, a folder or a question; the others have their own
 	Names     string     // key of the option that takes a name behind it, such as "create kitchen"; "" = none does
 	Asked     *time.Time // who speaks was asked for that name alone, and has not said it; nil = they were not
-	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084)
+	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084); of a trial: it is confirmed with its code (SM-923)
 	Elsewhere bool       // of an approval: it cannot be approved in a conversation (SM-909)
 	Reworks   bool       // of an approval: an agent goes on with what somebody wants different
 	Opened    time.Time  // it was written
@@ -94,7 +95,7 @@ const (
 	Decided   Kind = "decided"   // Answer does it to Card
 	Which     Kind = "which"     // one of Fits is meant: it is asked back
 	Unseen    Kind = "unseen"    // the only ones that fit were not shown here before: they are asked about again
-	Typed     Kind = "typed"     // a yes to Card takes CONFIRM HOST, and this is none
+	Typed     Kind = "typed"     // a yes to Card takes CONFIRM HOST, or the code of its trial, and this is none
 	Wordless  Kind = "wordless"  // it is not said what is to be different
 	Elsewhere Kind = "elsewhere" // Card cannot be approved here
 	Over      Kind = "over"      // Card has its outcome
@@ -105,7 +106,7 @@ type Answer struct {
 	Card   Card
 	Does   Does
 	Option string // key; of Name, the name; of Refuse and Rework, what was said with it
-	typed  bool   // they are not the words that this card takes for it
+	typed  bool   // they are not the words that this card takes for it, or not all of them
 }
 
 // Verdict is what becomes of words.
@@ -170,8 +171,9 @@ func named(w Word, text string, cards []Card) Verdict {
 			of = &cards[i]
 		}
 	}
+	_, coded := Code(text)
 	switch {
-	case of == nil || text == "":
+	case of == nil || text == "" || coded:
 		return Verdict{Kind: Talk}
 	case lower(text) == NoName:
 		return Verdict{Kind: Decided, Answer: Answer{Card: *of, Does: Leave}}
@@ -208,7 +210,10 @@ func (c Card) Buttons() (all []Option) {
 		}
 		all = append(all, Option{string(Refuse), string(Refuse)})
 	case Trial:
-		all = []Option{{string(Confirm), string(Confirm)}, {string(RollBack), string(RollBack)}}
+		if !c.Host {
+			all = append(all, Option{string(Confirm), string(Confirm)})
+		}
+		all = append(all, Option{string(RollBack), string(RollBack)})
 	default:
 		all = c.Options
 	}
@@ -278,6 +283,10 @@ func (c Card) unnamed(text string) (string, bool) {
 // nothing.
 func (c Card) read(text string) (a Answer, ok bool) {
 	a.Card = c
+	if code, like := Code(text); like && c.Asks == Trial && c.Host {
+		a.Does, a.typed = Confirm, !keeper.IsCode(code)
+		return a, true
+	}
 	for _, row := range table {
 		if row.asks != c.Asks || row.host && !c.Host || row.does == Rework && !c.Reworks {
 			continue
@@ -288,7 +297,7 @@ func (c Card) read(text string) (a Answer, ok bool) {
 		if !slices.Contains(row.words, lower(text)) {
 			continue
 		}
-		a.Does, a.typed = row.does, row.does == Approve && c.Host && !row.host
+		a.Does, a.typed = row.does, c.Host && (row.does == Approve && !row.host || row.does == Confirm)
 		return a, true
 	}
 	for i, o := range c.Options {
@@ -396,6 +405,8 @@ func (a Answer) Words() string {
 		}
 	}
 	switch {
+	case a.Does == Confirm && a.Card.Host:
+		word += " CODE"
 	case a.Does == Name:
 		word = a.Card.Names + " " + a.Option
 	case a.Does == Rework, a.Does == Refuse && a.Option != "":

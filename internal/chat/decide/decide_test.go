@@ -82,6 +82,26 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		{"roll back", "decided 20 rollback", []decide.Card{trial}},
 		{"REVERT", "decided 20 rollback", []decide.Card{trial}},
 		{"revert 20", "decided 20 rollback", []decide.Card{trial, card(21, decide.Trial)}},
+
+		// A trial of the host is kept by its code alone (SM-923).
+		{"confirm ABCD-EFGH-JKLM", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host)}},
+		{" CONFIRM  abcd efgh 2345\n", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host)}},
+		{"confirm abcdefgh2345", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host)}},
+		{"20 confirm ABCD-EFGH-JKLM", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host)}},
+		{"confirm ABCD-EFGH-JKLM 20", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host)}},
+		{"confirm AB CD EF GH JK 22", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host), card(22, decide.Trial)}}, // these digits are its own
+		{"confirm", "typed 20 confirm", []decide.Card{card(20, decide.Trial, host)}},
+		{"1", "typed 20 confirm", []decide.Card{card(20, decide.Trial, host)}},
+		{"confirm ABCD-EFGH-JKL", "typed 20 confirm", []decide.Card{card(20, decide.Trial, host)}},  // eleven
+		{"confirm ABCD-EFGH-JKLO", "typed 20 confirm", []decide.Card{card(20, decide.Trial, host)}}, // no code has an O
+		{"confirm it", "talk", []decide.Card{card(20, decide.Trial, host)}},
+		{"please confirm ABCD-EFGH-JKLM", "talk", []decide.Card{card(20, decide.Trial, host)}},
+		{"confirm ABCD-EFGH-JKLM", "talk", []decide.Card{trial}},
+		{"confirm ABCD-EFGH-JKLM", "talk", []decide.Card{card(20, decide.Approval, host)}},
+		{"confirm ABCD-EFGH-JKLM", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host), card(21, decide.Trial)}},
+		{"confirm ABCD-EFGH-JKLM", "unseen 20 confirm CODE", []decide.Card{card(20, decide.Trial, host, unseen)}},
+		{"confirm ABCD-EFGH-JKLM", "over 20 confirm", []decide.Card{card(20, decide.Trial, host, ended(time.Second))}},
+		{"rollback", "decided 20 rollback", []decide.Card{card(20, decide.Trial, host)}},
 		{"apply to template", "decided 30 choose apply", []decide.Card{promote}},
 		{"Keep local to echo", "decided 30 choose keep", []decide.Card{promote}},
 		{"2", "decided 30 choose keep", []decide.Card{promote}},
@@ -287,11 +307,11 @@ func TestWordsThatFitTwoOptionsOfACardDoNothing(t *testing.T) {
 
 // FuzzNothingButAListedMessageDecides holds that whatever is said, only the whole messages that are listed here decide anything.
 func FuzzNothingButAListedMessageDecides(f *testing.F) {
-	for _, seed := range []string{"confirm", "rollback", "approve", "CONFIRM HOST", "1", "20 confirm", "confirm 20", "Apply to template", "confirm\x00", "10 1", "refuse: 11", "10 change: no", "change 10", "ｃonfirm", "con\u200bfirm"} {
+	for _, seed := range []string{"confirm", "rollback", "approve", "CONFIRM HOST", "1", "20 confirm", "confirm 20", "Apply to template", "confirm\x00", "10 1", "refuse: 11", "10 change: no", "change 10", "ｃonfirm", "con\u200bfirm", "confirm ABCD-EFGH-JKLM", "20 confirm abcd efgh 2345", "confirm appointments"} {
 		f.Add(seed, uint8(0))
 	}
 	f.Fuzz(func(t *testing.T, text string, open uint8) {
-		all := []decide.Card{card(10, decide.Approval, goesOn), card(11, decide.Approval, host), card(20, decide.Trial), card(30, decide.Promote)}
+		all := []decide.Card{card(10, decide.Approval, goesOn), card(11, decide.Approval, host), card(20, decide.Trial), card(30, decide.Promote), card(40, decide.Trial, host)}
 		var cards []decide.Card
 		for i, c := range all {
 			if open&(1<<i) == 0 {
@@ -300,6 +320,9 @@ func FuzzNothingButAListedMessageDecides(f *testing.F) {
 		}
 		v := decide.Decide(decide.Word{Text: text, Received: noon}, cards)
 		if v.Kind == decide.Talk {
+			return
+		}
+		if _, like := decide.Code(text); like && strings.Contains(strings.ToUpper(text), "CONFIRM") {
 			return
 		}
 		listed := strings.ToUpper(strings.TrimSpace(text))
@@ -311,7 +334,7 @@ func FuzzNothingButAListedMessageDecides(f *testing.F) {
 				}
 			}
 		}
-		for _, name := range []string{"10", "11", "20", "30"} {
+		for _, name := range []string{"10", "11", "20", "30", "40"} {
 			if rest, ok := strings.CutPrefix(listed, name+" "); ok {
 				listed = strings.TrimSpace(rest)
 				break
@@ -379,6 +402,7 @@ func TestAPressDoesWhatAButtonOfItsCardShowsAndNothingElse(t *testing.T) {
 		{"words that are typed", "1", 11, false, card(11, decide.Approval), "talk"},
 		{"the host's yes, which is typed", "CONFIRM HOST", 11, false, card(11, decide.Approval, host), "talk"},
 		{"a plain yes to the host", "approve", 11, false, card(11, decide.Approval, host), "talk"},
+		{"a plain confirm of the host", "confirm", 11, false, card(11, decide.Trial, host), "talk"},
 		{"a no to the host", "refuse", 11, false, card(11, decide.Approval, host), "decided 11 refuse"},
 		{"a yes to what is not shown whole", "approve", 11, false, card(11, decide.Approval, long), "talk"},
 		{"an old card", "approve", 11, false, card(11, decide.Approval, ended(time.Hour)), "over 11 approve"},
@@ -402,6 +426,7 @@ func TestACardHasAButtonForEachAnswerThatIsNotTyped(t *testing.T) {
 		"that an agent goes on with": {card(11, decide.Approval, goesOn), "approve refuse"},
 		"that is not shown whole":    {card(11, decide.Approval, long), "refuse"},
 		"a trial":                    {card(11, decide.Trial), "confirm rollback"},
+		"a trial of the host":        {card(11, decide.Trial, host), "rollback"},
 		"a promotion":                {card(11, decide.Promote), "apply keep"},
 		"an agent's question":        {card(11, decide.Question), "1 2 3"},
 		"a question in words alone":  {decide.Card{Asks: decide.Question}, ""},
@@ -412,6 +437,27 @@ func TestACardHasAButtonForEachAnswerThatIsNotTyped(t *testing.T) {
 		}
 		if got := strings.Join(keys, " "); got != test.want {
 			t.Errorf("%s has %q, not %q", name, got, test.want)
+		}
+	}
+}
+
+// TestNothingIsKeptOfACode holds SM-923: while somebody may know one, words are kept without it.
+func TestNothingIsKeptOfACode(t *testing.T) {
+	for text, want := range map[string]string{
+		"confirm ABCD-EFGH-JKLM":                          "confirm ••••",
+		" 20 Confirm abcd efgh 2345":                      "confirm ••••",
+		"confirm ABCD-EFGH-JKL":                           "confirm ••••", // mistyped
+		"confirm ABCDEFGHJKLMN":                           "confirm ••••",
+		"This code keeps chg-1: ABCD-EFGH-JKLM\nReply it": "This code keeps chg-1: ••••\nReply it",
+		"is it abcd-efgh-2345?":                           "is it ••••?",
+		"is it ABCD EFGH 2345, or ABCDEFGH2345":           "is it ••••, or ••••",
+		"confirm":                                         "confirm",
+		"confirm it all":                                  "confirm it all",
+		"then make that work, will you":                   "then make that work, will you",
+		"chg-abcd2345 is ABCD-EFGH":                       "chg-abcd2345 is ABCD-EFGH",
+	} {
+		if got := decide.Hush(text); got != want {
+			t.Errorf("of %q is kept %q", text, got)
 		}
 	}
 }

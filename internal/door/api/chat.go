@@ -58,6 +58,7 @@ type Message struct {
 	Zone     string     `json:"zone,omitempty"`   // by whose clock a task has its time
 	Question string     `json:"question,omitempty"`
 	Decides  string     `json:"decides,omitempty"` // what its words decide, or DecidesNothing: then no agent is told them
+	Code     string     `json:"code,omitempty"`    // as Approved has it; only in the answer to who said it
 }
 
 // DecidesNothing is what words do that were meant for a card and fit none.

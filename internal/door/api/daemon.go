@@ -15,7 +15,9 @@ type Daemon struct {
 	Alerts  []Alert   `json:"alerts,omitempty"`
 	Sandbox Sandbox   `json:"sandbox"`
 	Keeper  *Keeper   `json:"keeper,omitempty"` // of a daemon that sallyport serve keeps up
-	Open    bool      `json:"permissions_off"`  // whoever speaks on a platform is heard (CH-059)
+	// Host is the change of the host itself that is under way.
+	Host *HostChange `json:"host_change,omitempty"`
+	Open bool        `json:"permissions_off"` // whoever speaks on a platform is heard (CH-059)
 	// Settings are the files of the home that do not load.
 	Settings []Unloaded `json:"settings,omitempty"`
 }
@@ -30,8 +32,33 @@ type Unloaded struct {
 	Next    string    `json:"next"`           // how it is corrected
 }
 
+// HostChange is a change of the host itself, from before its files move until it is kept or gone back. Releases are digests, equal where only
+// settings or the template change.
+type HostChange struct {
+	Change  string    `json:"change"`
+	Step    string    `json:"step"` // armed, handed, ready 1, ready 2, asked, confirmed, back
+	Old     string    `json:"old"`  // what ran before, and runs after going back
+	New     string    `json:"new"`  // what is on trial
+	Due     time.Time `json:"due"`  // then it goes back by itself, by the wall clock
+	LeftMS  int64     `json:"left_ms"`
+	Tries   int       `json:"tries"`             // wrong codes; the fifth has it go back
+	Why     string    `json:"why,omitempty"`     // it goes back
+	Problem string    `json:"problem,omitempty"` // why its record cannot be read; then no more is said
+}
+
+// Left returns how long it is until it goes back by itself.
+func (h *HostChange) Left() time.Duration { return time.Duration(h.LeftMS) * time.Millisecond }
+
+// Against whom keeper, record and code of a change of the host hold (SM-903, SM-923).
+const (
+	AgainstHostile = "hostile" // a version that means harm, too
+	AgainstFaulty  = "faulty"  // a version with a mistake
+)
+
 // Keeper is the parent of a daemon.
 type Keeper struct {
+	Against string `json:"against"` // AgainstHostile, or AgainstFaulty: keeper and daemon are one user
+
 	PID      int       `json:"pid"`
 	Release  string    `json:"release"`       // digest of the programs that the daemon runs from
 	Restarts int       `json:"restarts"`      // daemons that were started in place of one that had ended unasked

@@ -158,6 +158,19 @@ type Approve struct {
 	Typed    string `json:"typed,omitempty"`    // the words that the card wants typed
 }
 
+// Approved is what a yes is answered with.
+type Approved struct {
+	// Code is what a change of the host is confirmed with once it is on trial: shown once, to the person whose yes was the last that it
+	// needed. "" = it needs none, or another's yes.
+	Code string `json:"code,omitempty"`
+}
+
+// Confirm keeps what is on trial.
+type Confirm struct {
+	Of   string `path:"name" json:"-"`  // a change
+	Code string `json:"code,omitempty"` // of a change of the host
+}
+
 // Reason says why something is refused, cancelled or paused.
 type Reason struct {
 	Of     string `path:"name" json:"-"` // what is refused, cancelled or paused

@@ -94,7 +94,7 @@ var (
 	ChangeRedo   = verb[Redo, Change](post, "/v1/changes/{change}/redo")
 	ChangeBranch = verb[Branch, Branched](post, "/v1/changes/{change}/branch")
 	// ChangeConfirm keeps a change that is on trial.
-	ChangeConfirm = verb[string, Nothing](post, "/v1/changes/{change}/confirm", decision("sallyport confirm "))
+	ChangeConfirm = verb[Confirm, Nothing](post, "/v1/changes/{change}/confirm", decision("sallyport confirm "), silent)
 	// ChangeRollback is answered with the change that undoes: itself if it is on trial.
 	ChangeRollback = verb[Rollback, Change](post, "/v1/changes/{change}/rollback")
 )
@@ -162,8 +162,9 @@ var (
 var (
 	ApprovalList = verb[Waiting, []Approval](get, "/v1/approvals")
 	// ApprovalShow takes the id of an approval, of a change with one, or of a question about a stranger or a place.
-	ApprovalShow    = verb[string, Question](get, "/v1/approvals/{question}")
-	ApprovalApprove = verb[Approve, Nothing](post, "/v1/approvals/{approval}/approve", decision("sallyport approve "))
+	ApprovalShow = verb[string, Question](get, "/v1/approvals/{question}")
+	// ApprovalApprove is answered with the code of a change of the host, once.
+	ApprovalApprove = verb[Approve, Approved](post, "/v1/approvals/{approval}/approve", decision("sallyport approve "))
 	ApprovalRefuse  = verb[Reason, Nothing](post, "/v1/approvals/{approval}/refuse", decision("sallyport approval show "))
 	// ApprovalRework has the agent of a group's change go on with what is to be different in it.
 	ApprovalRework = verb[Reason, Nothing](post, "/v1/approvals/{approval}/rework", decision("sallyport approval show "))

@@ -6,6 +6,7 @@ import "time"
 // answers, and a person confirms, or everything goes back by itself.
 type Trial struct {
 	Landing   string     `json:"landing"`           // what goes back
+	Host      bool       `json:"host,omitempty"`    // the host itself is on trial: it is confirmed with its code
 	Restart   string     `json:"restart,omitempty"` // the command that restarts the target; "" = nothing restarts
 	Probe     string     `json:"probe,omitempty"`   // the command or URL that says whether it answers; "" = nothing is asked
 	LengthMS  int64      `json:"trial_ms"`          // how long a person has; 0 = nobody is asked

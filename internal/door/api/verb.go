@@ -23,6 +23,8 @@ type Spec struct {
 	Kind   string       // the media type of a stream; "" = a document
 	// AnyVersion is set of a verb that answers a client of any build: it is a way out of a mismatch, or no client of ours asks it.
 	AnyVersion bool
+	// Silent is set of a verb of which an earlier client says nothing: without a document nothing is said.
+	Silent bool
 	// Within is how long whoever asks waits for a document; a stream has no bound but its context.
 	Within time.Duration
 	// Again begins the command by which a person says a decision again, which may be said twice with the effect of once. The name
@@ -63,6 +65,8 @@ func declare(s Spec, more []func(*Spec)) Spec {
 }
 
 func anyVersion(s *Spec) { s.AnyVersion = true }
+
+func silent(s *Spec) { s.Silent = true }
 
 func within(d time.Duration) func(*Spec) { return func(s *Spec) { s.Within = d } }
 

@@ -134,10 +134,10 @@ func (s Spec) Read(r *http.Request, in any) error {
 	if err := s.readQuery(r, v); err != nil {
 		return err
 	}
-	if s.body() {
-		return readBody(r, in)
+	if s.Silent && r.ContentLength == 0 || !s.body() {
+		return nil
 	}
-	return nil
+	return readBody(r, in)
 }
 
 func (s Spec) readName(in reflect.Value, kind, name string) error {

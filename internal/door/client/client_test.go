@@ -511,7 +511,7 @@ func TestADecisionIsSaidAgainToADaemonThatHadToBeStartedAgain(t *testing.T) {
 			}
 			waitEnd(c.pid, 3*time.Minute)
 		}
-		err = Do(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1"})
+		_, err = Call(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1"})
 		heard, _ := os.ReadFile(filepath.Join(home, "heard"))
 		if n := strings.Count(string(heard), `apr-00000001 {"digest":"d1"}`); n != tc.heard {
 			t.Errorf("%s: heard %d times: %s", name, n, heard)
@@ -574,7 +574,9 @@ func TestWhatOnlyReadsAndADecisionAreAskedOfADaemonStartedAgain(t *testing.T) {
 			_, err := Call(ctx, c, api.ChangeList, api.Filter{})
 			return err
 		}, 1},
-		"a decision": {func(ctx context.Context, c *Client) error { return Do(ctx, c, api.ChangeConfirm, "chg-00000001") }, 1},
+		"a decision": {func(ctx context.Context, c *Client) error {
+			return Do(ctx, c, api.ChangeConfirm, api.Confirm{Of: "chg-00000001"})
+		}, 1},
 		"a request": {func(ctx context.Context, c *Client) error {
 			_, err := Call(ctx, c, api.ChangeRun, api.Run{})
 			return err

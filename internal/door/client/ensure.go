@@ -162,6 +162,9 @@ func (s Starter) start(ctx context.Context, home string) (*Client, error) {
 	if _, err := s.Socket(home); err != nil {
 		return nil, err
 	}
+	if c, err := s.awaitKept(ctx, home); !errors.Is(err, ErrNoDaemon) { // without a turn: others may wait, too
+		return c, err
+	}
 	log, err := s.openLog(home)
 	if err != nil {
 		return nil, err
@@ -175,8 +178,11 @@ func (s Starter) start(ctx context.Context, home string) (*Client, error) {
 	if c, err := s.Dial(ctx, home); !errors.Is(err, ErrNoDaemon) {
 		return c, err // somebody else's turn was before ours
 	}
-	if c, err := s.awaitKept(ctx, home); !errors.Is(err, ErrNoDaemon) {
-		return c, err
+	if keeper.Kept(home) {
+		return s.awaitKept(ctx, home)
+	}
+	if hostMoves(home) {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport serve "+inert.Path(home), "a change of the host is under way in %q, and nobody keeps that home up: only sallyport serve starts a daemon there, and it goes on with the change or goes back", home)
 	}
 	began, err := log.Seek(0, 2)
 	if err != nil {
@@ -297,12 +303,17 @@ func (s Starter) await(ctx context.Context, home string, ended <-chan error, beg
 	}
 }
 
-// awaitKept waits for the daemon of a home that a keeper has; ErrNoDaemon once none has it any more.
+// hostWait is how long the daemon of a home may be away while a change of the host is under way there: its trial has ten minutes, and going
+// back takes a while.
+const hostWait = 15 * time.Minute
+
+// awaitKept waits for the daemon of a home that a keeper has, longer while the host changes; ErrNoDaemon once none has it any more.
 func (s Starter) awaitKept(ctx context.Context, home string) (*Client, error) {
 	deadline := time.NewTimer(s.wait())
 	defer deadline.Stop()
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
+	began := time.Now()
 	for keeper.Kept(home) {
 		c, err := s.Dial(ctx, home)
 		if !errors.Is(err, ErrNoDaemon) {
@@ -312,6 +323,10 @@ func (s Starter) awaitKept(ctx context.Context, home string) (*Client, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-deadline.C:
+			if hostMoves(home) && time.Since(began) < hostWait {
+				deadline.Reset(s.wait())
+				continue
+			}
 			return nil, problem.Errorf(problem.Unavailable, "lslocks", "sallyport serve keeps the home %q, and its daemon did not answer within %s: it logs why where it was started", home, s.wait())
 		case <-poll.C:
 		}

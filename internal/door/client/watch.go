@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 )
@@ -71,11 +73,23 @@ func (c *Client) gone(change string, how error) error {
 	next := "sallyport change watch " + change
 	if c.home != "" {
 		c.waitGone()
+		if c.HostMoves() { // it has ended so that another version begins, or so that this one begins once more
+			return problem.Errorf(problem.Unavailable, next, "%w; the host starts again", ErrCut)
+		}
 		if text, way := lastWords(c.home, 0); way != "" {
 			return problem.Errorf(problem.Unavailable, way, "%w: %s; %s goes on at the next command", ErrStopped, text, change)
 		}
 	}
 	return problem.Errorf(problem.Unavailable, next, "%w; %s goes on at the next command", how, change)
+}
+
+// HostMoves reports whether a change of the host is under way in a home that a keeper has: its daemon goes away and comes back by itself.
+func (c *Client) HostMoves() bool { return c.home != "" && keeper.Kept(c.home) && hostMoves(c.home) }
+
+// hostMoves reports whether a home has a record of a change of the host. One that cannot be read is one.
+func hostMoves(home string) bool {
+	_, armed, err := keeper.RecordOf(home)
+	return armed || err != nil && !errors.Is(err, fs.ErrPermission)
 }
 
 // ComeBack starts a daemon that died again and has c speak to it. A client that starts none returns died.

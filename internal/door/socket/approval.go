@@ -25,6 +25,8 @@ type Approvals interface {
 	AskedOf(ctx context.Context, ref string, by audit.Actor) (group string, err error)
 	// Approve records by's yes to exactly the digest they read, with what they have the commit say; exactly once.
 	Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
+	// GiveCode has hand hand over to by the code of the change of the host that their yes has let land; false if there is none for them.
+	GiveCode(ctx context.Context, ref id.Approval, by audit.Actor, hand func(of id.Change, plain string) (where string, err error)) bool
 	Refuse(ctx context.Context, ref id.Approval, by audit.Actor, reason string) error
 	// Rework has the agent of a group's change go on with what by wants different in it.
 	Rework(ctx context.Context, ref id.Approval, by audit.Actor, via, words string) error
@@ -117,12 +119,25 @@ func (n approvals) show(ctx context.Context, _ audit.Actor, ref string) (api.Que
 	return api.Question{Approval: approvalOf(a), Proposal: proposalOf(p)}, err
 }
 
-func (n approvals) approve(ctx context.Context, by audit.Actor, in api.Approve) (out api.Nothing, err error) {
+func (n approvals) approve(ctx context.Context, by audit.Actor, in api.Approve) (out api.Approved, err error) {
 	if in.Digest == "" {
 		return out, problem.Errorf(problem.Usage, "sallyport approval show "+in.Of, "approving %s needs the digest that was read", in.Of)
 	}
-	return out, n.part.Approve(ctx, id.Approval(in.Of), proposal.Digest(in.Digest), by,
+	err = n.part.Approve(ctx, id.Approval(in.Of), proposal.Digest(in.Digest), by,
 		approve.Words{Via: approval.ViaCommandLine, Message: in.Message, Unsigned: in.Unsigned, Marked: in.Marked, Typed: in.Typed})
+	if err == nil {
+		out.Code = codeFor(ctx, n.part, id.Approval(in.Of), by, "at the command line")
+	}
+	return out, err
+}
+
+// codeFor is the code of the change that the yes of by has let land, to be handed over where they said it; "" if there is none for them.
+func codeFor(ctx context.Context, part Approvals, ref id.Approval, by audit.Actor, where string) (code string) {
+	part.GiveCode(ctx, ref, by, func(_ id.Change, plain string) (string, error) {
+		code = plain
+		return where, nil
+	})
+	return code
 }
 
 func (n approvals) refuse(ctx context.Context, by audit.Actor, in api.Reason) (out api.Nothing, err error) {

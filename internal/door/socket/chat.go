@@ -53,14 +53,21 @@ type Chats interface {
 }
 
 // chats answers a person who talks with groups.
-type chats struct{ part Chats }
+type chats struct {
+	part  Chats
+	asked Approvals
+}
 
 // account is who somebody is at a terminal, as the kernel says.
 func account(by audit.Actor) string { return strconv.Itoa(by.UID) }
 
 func (n chats) say(ctx context.Context, by audit.Actor, in api.Say) (api.Message, error) {
 	m, err := n.part.Say(ctx, dispatch.Said{Group: group.Folder(in.Group), Text: in.Text, Nonce: in.Nonce, Account: account(by), Name: by.Name, By: by})
-	return messageOf(m), err
+	out := messageOf(m)
+	if err == nil && out.Decides == string(decide.Approve) {
+		out.Code = codeFor(ctx, n.asked, m.Decides.Approval, by, "at the terminal where they approved it")
+	}
+	return out, err
 }
 
 func (n chats) answer(ctx context.Context, by audit.Actor, in api.Answer) (api.Message, error) {

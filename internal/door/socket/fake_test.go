@@ -206,8 +206,13 @@ func (v *verbs) Rework(_ context.Context, ref id.Approval, by audit.Actor, via, 
 	return v.note(by, "rework %s %q, %s", ref, words, via)
 }
 
-func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor, _ string) error {
-	return v.note(by, "confirm %s", c)
+func (v *verbs) Confirm(_ context.Context, c id.Change, by audit.Actor, code string) error {
+	return v.note(by, "confirm %s %s", c, code)
+}
+
+func (v *verbs) GiveCode(_ context.Context, _ id.Approval, _ audit.Actor, hand func(id.Change, string) (string, error)) bool {
+	_, err := hand("chg-00000001", "ABCD-EFGH-JKLM")
+	return err == nil
 }
 
 func (v *verbs) Rollback(_ context.Context, c id.Change, by audit.Actor, reason string, approve request.Approve) (change.Row, error) {

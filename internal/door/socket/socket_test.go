@@ -233,7 +233,11 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			return err
 		}, "approval chg-00000001"},
 		"approve": {func(c *client.Client) error {
-			return client.Do(ctx, c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1"})
+			said, err := client.Call(ctx, c, api.ApprovalApprove, api.Approve{Of: "apr-00000001", Digest: "d1"})
+			if err == nil && said.Code != "ABCD-EFGH-JKLM" {
+				t.Errorf("its code is %q", said.Code)
+			}
+			return err
 		}, "approve apr-00000001 d1 command line"},
 		"refuse": {func(c *client.Client) error {
 			return client.Do(ctx, c, api.ApprovalRefuse, api.Reason{Of: "apr-00000001", Reason: "no"})
@@ -408,7 +412,7 @@ func TestAWrongKindOfIDIsAUsageError(t *testing.T) {
 	if problem.KindOf(err) != problem.Usage {
 		t.Errorf("got %v", err)
 	}
-	if err := client.Do(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001"}); problem.KindOf(err) != problem.Usage {
+	if _, err := client.Call(t.Context(), c, api.ApprovalApprove, api.Approve{Of: "apr-00000001"}); problem.KindOf(err) != problem.Usage {
 		t.Errorf("approving without a digest: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func (s *Server) checkpointVerbs() []served {
 
 // chatVerbs are what people say to groups, and what comes of it.
 func (s *Server) chatVerbs() []served {
-	chats := chats{s.Chats}
+	chats := chats{s.Chats, s.Approvals}
 	afresh := afresh{s.Afresh}
 
 	return []served{

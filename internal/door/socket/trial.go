@@ -27,8 +27,8 @@ type Trials interface {
 // trials answers a person who says what is to become of what has landed.
 type trials struct{ part Trials }
 
-func (n trials) confirm(ctx context.Context, by audit.Actor, of string) (out api.Nothing, err error) {
-	return out, n.part.Confirm(ctx, id.Change(of), by, "")
+func (n trials) confirm(ctx context.Context, by audit.Actor, in api.Confirm) (out api.Nothing, err error) {
+	return out, n.part.Confirm(ctx, id.Change(in.Of), by, in.Code)
 }
 
 func (n trials) rollback(ctx context.Context, by audit.Actor, in api.Rollback) (out api.Change, err error) {
@@ -49,8 +49,11 @@ func lengthOf(ms *int64) *time.Duration {
 	return &length
 }
 
-// restartOf is what restarts: a command, or a group.
+// restartOf is what restarts: a command, a group, or the host.
 func restartOf(t trust.Target) string {
+	if t.Host {
+		return "the host itself"
+	}
 	if t.Group != "" {
 		return "the agent of " + t.Group
 	}
@@ -62,7 +65,7 @@ func trialOf(t *trial.Trial, state change.State) *api.Trial {
 		return nil
 	}
 	out := &api.Trial{
-		Landing: string(t.Landing), Restart: text(restartOf(t.Target)), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
+		Landing: string(t.Landing), Host: t.Target.Host, Restart: text(restartOf(t.Target)), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
 		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
 		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, At: t.At, Reason: text(t.Reason),
 		Say: text(said(t, state)), Undoing: string(t.Undoing), Restored: t.Restored,

@@ -37,14 +37,14 @@ func ptr[T any](v T) *T { return &v }
 func TestConfirmSaysWhoAndWhich(t *testing.T) {
 	v := &verbs{}
 	c, _ := serve(t, v)
-	if err := client.Do(t.Context(), c, api.ChangeConfirm, "chg-00000001"); err != nil || v.last() != "confirm chg-00000001" || v.by.Kind != "person" {
+	if err := client.Do(t.Context(), c, api.ChangeConfirm, api.Confirm{Of: "chg-00000001", Code: "ABCD"}); err != nil || v.last() != "confirm chg-00000001 ABCD" || v.by.Kind != "person" {
 		t.Errorf("%v: %s by %+v", err, v.last(), v.by)
 	}
-	if err := client.Do(t.Context(), c, api.ChangeConfirm, "apr-00000001"); problem.KindOf(err) != problem.Usage {
+	if err := client.Do(t.Context(), c, api.ChangeConfirm, api.Confirm{Of: "apr-00000001"}); problem.KindOf(err) != problem.Usage {
 		t.Errorf("an approval was confirmed: %v", err)
 	}
 	v.err = errRefused
-	if err := client.Do(t.Context(), c, api.ChangeConfirm, "chg-00000001"); problem.KindOf(err) != problem.Refused || problem.Of(err).Next == "" {
+	if err := client.Do(t.Context(), c, api.ChangeConfirm, api.Confirm{Of: "chg-00000001", Code: "ABCD"}); problem.KindOf(err) != problem.Refused || problem.Of(err).Next == "" {
 		t.Errorf("got %v", err)
 	}
 }

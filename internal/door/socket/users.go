@@ -29,7 +29,7 @@ const (
 
 // userVerbs are those that other users of this machine may ask for, as their roles allow it.
 func (s *Server) userVerbs() []served {
-	chats := chats{s.Chats}
+	chats := chats{s.Chats, s.Approvals}
 	approvals, changes, groups := approvals{s.Approvals, s.Places}, changes{s.Changes}, groups{s.Groups}
 	return []served{
 		mount(s.door, api.DaemonShow, s.greet),

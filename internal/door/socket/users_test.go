@@ -262,7 +262,7 @@ func TestAWatchEndsWithTheRoleThatAllowsIt(t *testing.T) {
 				var out strings.Builder
 				ended := make(chan error, 1)
 				go func() {
-					ended <- New(o).watchWhile(chats{chat}.watch)(t.Context(), audit.Actor{UID: 1001}, api.WatchChat{Group: "ada"}, &out)
+					ended <- New(o).watchWhile(chats{chat, nil}.watch)(t.Context(), audit.Actor{UID: 1001}, api.WatchChat{Group: "ada"}, &out)
 				}()
 				chat.say <- "hello"
 				synctest.Wait()

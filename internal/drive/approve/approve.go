@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
@@ -25,10 +26,12 @@ import (
 // Parts are what answers stand on.
 type Parts struct {
 	*ledger.Ledger
-	Owner person.Owner
-	Home  string // whose policy says who approves
-	Rules grounds.Rulebook
-	Tidy  func(ctx context.Context, row change.Row) // clears up after a change that has ended and that no step holds
+	Owner    person.Owner
+	Home     string // whose policy says who approves
+	Rules    grounds.Rulebook
+	Tidy     func(ctx context.Context, row change.Row) // clears up after a change that has ended and that no step holds
+	Codes    *Codes                                    // that changes of the host are confirmed with; nil: its own
+	Terminal func() bool                               // codes are given at this machine alone; nil: no
 	// SendBack has the agent of a swap go on from what it proposed.
 	SendBack func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error
 }
@@ -37,7 +40,12 @@ type Parts struct {
 type Answers struct{ Parts }
 
 // New returns Answers.
-func New(p Parts) *Answers { return &Answers{p} }
+func New(p Parts) *Answers {
+	if p.Codes == nil {
+		p.Codes = &Codes{}
+	}
+	return &Answers{p}
+}
 
 // Words are what comes with a yes.
 type Words struct {
@@ -46,6 +54,7 @@ type Words struct {
 	Unsigned bool   // it may land unsigned where the repository would have it signed
 	Marked   bool   // it covers what is marked on the card
 	Typed    string // what was typed out, where the card wants that
+	Away     bool   // it was said on a platform, and not at this machine
 }
 
 // Approve records by's yes to exactly the digest they read, and makes the landing due if nobody else's is needed: all
@@ -83,6 +92,9 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 	if p.Card.MarksWord && !w.Marked {
 		return unsaid(row.ID, p)
 	}
+	if why := a.NoCodeThere(p.Card); w.Away && why != "" {
+		return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "%s is not approved in a conversation on a platform: %s", row.ID, why)
+	}
 	if row.Request.Kind != request.Revert { // what goes back has been there before
 		if err := a.Rules.Decidable(); err != nil {
 			return fmt.Errorf("approve %s: %w", row.ID, err)
@@ -99,7 +111,69 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 	if asked.Decision == approval.Pending {
 		return a.tellYes(ctx, tx, *row, asked, need, by, w)
 	}
+	if err := a.makeCode(tx, row.ID, p.Card, by); err != nil {
+		return err
+	}
 	return a.Move(ctx, tx, row, ledger.Move{Event: change.Approved, By: by, Subject: string(ref), Reason: w.said(), Digests: p.Digests()})
+}
+
+// NoCodeThere says why a change is not approved on a platform: its code is not given there. "" = it is, or it has none.
+func (a *Answers) NoCodeThere(c proposal.Card) string {
+	if !c.Coded() || a.Terminal == nil || !a.Terminal() {
+		return ""
+	}
+	return "the code that it is confirmed with is given at this machine alone (host: code: terminal)"
+}
+
+// makeCode makes the code that a change of the host is confirmed with, once its approval is complete. It is to be given to by (SM-923).
+func (a *Answers) makeCode(tx store.Tx, of id.Change, c proposal.Card, by audit.Actor) error {
+	if !c.Coded() {
+		return nil
+	}
+	plain, hash, err := keeper.NewCode()
+	if err != nil {
+		return fmt.Errorf("approve %s: %w", of, err)
+	}
+	tx.After(func() { a.Codes.keep(of, plain, hash, by) })
+	return nil
+}
+
+// GiveCode has hand hand over to by the code of the change that their yes has let land, if it has one, and tells where it went; false if none
+// was given. The code itself is told to nobody else.
+func (a *Answers) GiveCode(ctx context.Context, ref id.Approval, by audit.Actor, hand func(of id.Change, plain string) (where string, err error)) bool {
+	if !a.Codes.Any() {
+		return false
+	}
+	var of id.Change
+	err := a.DB.Read(ctx, func(tx store.Tx) error {
+		asked, err := tx.Approval(ctx, ref)
+		of = asked.Change
+		return err
+	})
+	if err != nil {
+		a.Log.Warn("the code of a change is not given", "approval", ref, "error", err)
+		return false
+	}
+	where, given := a.Codes.Give(of, by, func(plain string) (string, error) { return hand(of, plain) })
+	if !given {
+		return false
+	}
+	err = a.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error {
+		row, err := tx.Change(ctx, of)
+		if err != nil {
+			return err
+		}
+		said := row
+		said.Reason = "to " + by.Name + ", " + where
+		if err := a.Append(ctx, tx, &said, ledger.Move{By: audit.Host, Subject: string(of), Reason: said.Reason}, "gave the code", ledger.Now()); err != nil {
+			return err
+		}
+		return a.Origin.Tell(ctx, tx, row, fmt.Sprintf("The code that keeps %s was given to %s %s.", of, inert.Short(by.Name, 60), where))
+	})
+	if err != nil {
+		a.Log.Warn("where the code of a change went is not told", "change", of, "error", err)
+	}
+	return true
 }
 
 // said is what the audit keeps of the words.

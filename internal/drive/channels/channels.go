@@ -29,8 +29,10 @@ type Voices interface {
 	Decide(ctx context.Context, tx store.Tx, where id.Conversation, in message.Intake, s dispatch.Said) (message.In, bool, error)
 	// Hear puts words before the agent of a chat.
 	Hear(ctx context.Context, tx store.Tx, chat conversation.Chat, in message.Intake, s dispatch.Said) (message.In, error)
-	// CarryOut does what words have decided.
-	CarryOut(ctx context.Context, in message.In) error
+	// Hush returns words as they are kept: while somebody may know the code of a change of the host, without it.
+	Hush(text string) string
+	// CarryOut does what words have decided, as they were said.
+	CarryOut(ctx context.Context, in message.In, words string) error
 	// Show returns what a card asks where it stands, what it can be answered by in a press, and what it shows once it has its answer; "" while it waits.
 	Show(ctx context.Context, tx store.Tx, card message.Out) (text string, options []channel.Option, outcome string, err error)
 	// NoteDelivery says that a card has arrived.
@@ -47,6 +49,8 @@ type Parts struct {
 	Groups func(context.Context) ([]group.Folder, error)      // all of the home
 	// Create makes a group, a copy of the template, and returns once it is there; nil: none is made from a conversation.
 	Create func(ctx context.Context, g group.Folder, by audit.Actor) error
+	// Code has hand hand over the code of a change of the host to by, whose yes has completed its approval; nil: none is handed over here.
+	Code   func(ctx context.Context, ref id.Approval, by audit.Actor, hand func(of id.Change, plain string) (where string, err error)) bool
 	Anyone func() bool // permissions are switched off at this moment (CH-059); nil: never
 }
 

@@ -65,7 +65,11 @@ func (c *Channels) take(ctx context.Context, l *line, e channel.Event) error {
 	case !decided.Open():
 		return nil
 	case decided.Decides.Does != decide.Name:
-		return c.Voices.CarryOut(ctx, decided)
+		err := c.Voices.CarryOut(ctx, decided, e.Text)
+		if err == nil && decided.Decides.Does == decide.Approve {
+			c.ending.Go(func() { c.giveCode(l, e, *decided.Decides) })
+		}
+		return err
 	}
 	c.ending.Go(func() { c.makeAside(l, decided) }) // a group takes a while to make, and nobody is to wait for it
 	return nil
@@ -73,7 +77,7 @@ func (c *Channels) take(ctx context.Context, l *line, e channel.Event) error {
 
 // makeAside has a group made that somebody has named, for as long as the daemon runs. What it does not come to the next one does.
 func (c *Channels) makeAside(l *line, decided message.In) {
-	if err := c.Voices.CarryOut(l.host, decided); err != nil && l.host.Err() == nil {
+	if err := c.Voices.CarryOut(l.host, decided, decided.Text); err != nil && l.host.Err() == nil {
 		c.Log.Error("what was decided in a conversation is not done before the next start", "channel", l.Name, "error", c.Secrets.Redact(problem.Of(err).Text))
 	}
 }
@@ -253,8 +257,19 @@ func (c *Channels) become(ctx context.Context, tx store.Tx, s said) (message.In,
 	case !c.floods.room(talker{s.where.ID, s.sender.Person}, measure(s.Event), s.intake.Received):
 		return in, c.drop(ctx, tx, s, "too much is said at once")
 	}
+	s.hush(c.Voices.Hush)
 	*s.talk = talker{s.where.ID, s.sender.Person}
 	return in, c.route(ctx, tx, s)
+}
+
+// hush takes the code of a change of the host out of what was said.
+func (s *said) hush(words func(string) string) {
+	s.Text = words(s.Text)
+	if s.Quote != nil {
+		q := *s.Quote
+		q.Text = words(q.Text)
+		s.Quote = &q
+	}
 }
 
 // words are what was said as the dispatcher takes it.

@@ -35,6 +35,9 @@ func (p Parts) fill() Parts {
 	if p.Listen == nil {
 		p.Listen = func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil }
 	}
+	if p.Terminal == nil {
+		p.Terminal = func() bool { return false }
+	}
 	p.Targets = cmp.Or[confirm.Targets](p.Targets, confirm.NoTargets{})
 	p.Chats = cmp.Or[confirm.Chats](p.Chats, confirm.NoChats{})
 	p.Host = cmp.Or[guard.Host](p.Host, guard.NoHost{})

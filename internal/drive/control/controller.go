@@ -72,6 +72,7 @@ type Parts struct {
 	Logins     *login.Logins                  // of agents' own programs; absent: none
 	Network    live.Network                   // absent: nothing leads out of any sandbox
 	Desk       live.Desk                      // absent: no agent of a change asks for anything
+	Terminal   func() bool                    // codes of changes of the host are given at this machine alone; absent: no
 	Extra      live.Extra                     // the zero value: groups are shown no folder of this machine
 	Settings   Settings
 	Ops        disk.Ops
@@ -190,7 +191,7 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, Defaults: c.defaults, Outfits: c.outfits,
 		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
 	})
-	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Tidy: c.TidyApart,
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Terminal: p.Terminal, Tidy: c.TidyApart,
 		SendBack: func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error {
 			return c.Redos.SendBack(ctx, tx, row, m)
 		},
@@ -267,6 +268,7 @@ func (c *Controller) RecordDelivery(change id.Change) { c.confirm.RecordDelivery
 // forget lets go what is held in memory for a change that has come to its end.
 func (c *Controller) forget(row change.Row) {
 	c.Keys.Forget(string(row.ID))
+	c.Answers.Codes.Forget(row.ID)
 	c.budget.Forget(row.ID.Subject())
 }
 

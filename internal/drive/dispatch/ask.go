@@ -125,6 +125,7 @@ func spoken(q question.Question) string {
 // told by; of a question about a stranger or a place, which no agent has asked, what came of it. Errors: problem.NotFound; problem.Conflict if it
 // was answered, which says how; problem.Usage if it is no answer.
 func (d *Dispatcher) Answer(ctx context.Context, of id.Question, s Said) (in message.In, err error) {
+	s.Text = d.hush(s.Text)
 	var q question.Question
 	err = d.DB.Read(ctx, func(tx store.Tx) (err error) {
 		q, err = tx.Question(ctx, of)

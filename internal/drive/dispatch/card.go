@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/store"
+	"sallyport/internal/who/person"
 	"sallyport/internal/who/question"
 )
 
@@ -62,6 +63,7 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 			}
 			c.Ended = &at
 		}
+		c.Host = t.Target.Host
 		c.Entitled, err = d.mayEnd(ctx, tx, o.Change, by)
 		return c, err == nil, err
 	}
@@ -131,15 +133,25 @@ func (d decider) asks(ctx context.Context, tx store.Tx, c *decide.Card, o messag
 		return err
 	}
 	c.Host = ok && p.Card.ForHost()
-	why, err := unspoken(ctx, tx, p, o)
+	why, err := d.unspoken(ctx, tx, p, o)
 	c.Elsewhere = !ok || why != ""
 	return err
 }
 
 // unspoken says why a card is not approved where it stands; "" if it is.
-func unspoken(ctx context.Context, tx store.Tx, p proposal.Proposal, card message.Out) (string, error) {
+func (d decider) unspoken(ctx context.Context, tx store.Tx, p proposal.Proposal, card message.Out) (string, error) {
 	if why := p.Card.Unspoken(); why != "" {
 		return why, nil
+	}
+	if d.Changes != nil && d.Changes.NoCodeThere(p.Card) != "" {
+		chat, err := tx.Chat(ctx, card.Chat)
+		if err != nil {
+			return "", err
+		}
+		where, err := tx.Conversation(ctx, chat.Conversation)
+		if err != nil || where.Platform != person.Terminal {
+			return d.Changes.NoCodeThere(p.Card), err
+		}
 	}
 	whole, err := tx.Whole(ctx, card)
 	if err != nil || whole {
@@ -166,13 +178,17 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 	on := rows[v.Answer.Card.ID]
 	switch v.Kind {
 	case decide.Typed:
+		if v.Answer.Card.Asks == decide.Trial {
+			return "Nothing is decided: " + string(on.Change) + " is a change of the host. To keep it, reply `confirm` and its code, " +
+				"which was given to whoever approved it: twelve letters and digits, such as `confirm ABCD-EFGH-JKLM`. To roll it back, reply `rollback`.", nil
+		}
 		return string(on.Change) + " changes the host. To approve it, type CONFIRM HOST. To refuse it, reply `refuse`.", nil
 	case decide.Elsewhere:
 		p, _, err := tx.Proposal(ctx, on.Change)
 		if err != nil {
 			return "", err
 		}
-		why, err := unspoken(ctx, tx, p, on)
+		why, err := d.unspoken(ctx, tx, p, on)
 		return string(on.Change) + " cannot be approved here: " + why + ". To approve it: sallyport approve " + string(on.Change), err
 	case decide.Wordless:
 		return fmt.Sprintf("Nothing is decided: say what is to be different in %s, such as `%d change: greet people by name`.", on.Change, on.Digits), nil

@@ -45,10 +45,11 @@ type Parts struct {
 	Zone       func() *time.Location
 	FirstUID   uint32 // of sandboxes; 0: all run as Self
 	Self       sandbox.Owner
-	Changes    Changes    // nil: nothing is decided in a conversation
-	Admissions Admissions // nil: this daemon speaks with no platform
-	AtOnce     int        // sessions that live at once; one place more is kept for a trial
-	PromptOf   int        // chat messages in a prompt (CH-014)
+	Changes    Changes     // nil: nothing is decided in a conversation
+	Coded      func() bool // somebody may know the code of a change of the host (SM-923); nil: nobody ever does
+	Admissions Admissions  // nil: this daemon speaks with no platform
+	AtOnce     int         // sessions that live at once; one place more is kept for a trial
+	PromptOf   int         // chat messages in a prompt (CH-014)
 }
 
 // Dispatcher runs the sessions of groups.

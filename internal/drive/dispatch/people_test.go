@@ -107,7 +107,7 @@ func (s *changing) hears(p somebody, in id.Conversation, said dispatch.Said) (m 
 	s.T.Helper()
 	m, decides = s.reads(p, in, said)
 	if m.Open() {
-		if err := (dispatch.Voices{Dispatcher: s.d}).CarryOut(s.T.Context(), m); err != nil {
+		if err := (dispatch.Voices{Dispatcher: s.d}).CarryOut(s.T.Context(), m, m.Text); err != nil {
 			s.T.Fatal(err)
 		}
 		m = s.now(m.ID)
@@ -352,7 +352,7 @@ func TestARoleThatWasTakenAwayApprovesNothing(t *testing.T) {
 		}
 		m, decides := s.reads(ada, ada.direct, words("approve"))
 		revoke()
-		if err := (dispatch.Voices{Dispatcher: s.d}).CarryOut(t.Context(), m); err != nil || !decides {
+		if err := (dispatch.Voices{Dispatcher: s.d}).CarryOut(t.Context(), m, m.Text); err != nil || !decides {
 			t.Error(decides, err)
 		}
 		if m = s.now(m.ID); !strings.HasPrefix(m.Reason, "Nothing is decided: ") || m.Decides.Problem == "" {
@@ -405,7 +405,7 @@ func TestTwoAnswersFromTwoPlatformsAtOnceAreOneDecision(t *testing.T) {
 		first, _ := s.reads(ada, ada.direct, words("approve"))
 		second, _ := s.reads(bea, bea.direct, words("refuse"))
 		for _, m := range []message.In{first, second} {
-			if err := (dispatch.Voices{Dispatcher: s.d}).CarryOut(t.Context(), m); err != nil {
+			if err := (dispatch.Voices{Dispatcher: s.d}).CarryOut(t.Context(), m, m.Text); err != nil {
 				t.Fatal(err)
 			}
 		}

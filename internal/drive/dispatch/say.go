@@ -97,7 +97,7 @@ func (d *Dispatcher) Say(ctx context.Context, s Said) (message.In, error) {
 		return message.In{}, err
 	}
 	if decides && in.Open() {
-		return decider{d}.carryOut(context.WithoutCancel(ctx), in)
+		return decider{d}.carryOut(context.WithoutCancel(ctx), in, s.Text)
 	}
 	return in, nil
 }

@@ -37,9 +37,12 @@ func (v Voices) Hear(ctx context.Context, tx store.Tx, chat conversation.Chat, i
 	return heard, err
 }
 
-// CarryOut does what words have decided.
-func (v Voices) CarryOut(ctx context.Context, in message.In) error {
-	_, err := decider(v).carryOut(ctx, in)
+// Hush returns words as they are kept: while somebody may know the code of a change of the host, without it.
+func (v Voices) Hush(text string) string { return v.hush(text) }
+
+// CarryOut does what words have decided, as they were said.
+func (v Voices) CarryOut(ctx context.Context, in message.In, words string) error {
+	_, err := decider(v).carryOut(ctx, in, words)
 	return err
 }
 
@@ -70,7 +73,7 @@ func (v Voices) Show(ctx context.Context, tx store.Tx, card message.Out) (text s
 	if err != nil || !ok {
 		return card.Text, options, "", err
 	}
-	why, err := unspoken(ctx, tx, p, card)
+	why, err := decider(v).unspoken(ctx, tx, p, card)
 	return v.Secrets.Redact(p.Ask(why)), options, "", err
 }
 

@@ -23,6 +23,7 @@ import (
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
 	"sallyport/internal/who/question"
 )
 
@@ -33,6 +34,8 @@ type Changes interface {
 	// Promoters say whether the template is to have what a change has landed, and Shows how a folder is shown by it, at this moment.
 	Promoters(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error)
 	Shows(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error)
+	// NoCodeThere says why a change is not approved on a platform; "" = it is.
+	NoCodeThere(c proposal.Card) string
 	Approve(ctx context.Context, of id.Approval, read proposal.Digest, by audit.Actor, w approve.Words) error
 	RefuseVia(ctx context.Context, of id.Approval, by audit.Actor, via, reason string) error
 	Rework(ctx context.Context, of id.Approval, by audit.Actor, via, words string) error
@@ -53,6 +56,7 @@ func (d decider) hear(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 	if err != nil || decides {
 		return in, err
 	}
+	s.Text, s.Quote.Text = d.hush(s.Text), d.hush(s.Quote.Text)
 	if chat.Group == group.Host {
 		return d.unheard(ctx, tx, chat, intake, s)
 	}
@@ -96,6 +100,14 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 		v = decide.Press(w, s.Card, cards)
 	}
 	return d.settle(ctx, tx, intake, v, rows, s)
+}
+
+// hush returns words as they are kept: while somebody may know a code, without it. A candidate reads what its database holds.
+func (d *Dispatcher) hush(text string) string {
+	if d.Coded == nil || !d.Coded() {
+		return text
+	}
+	return decide.Hush(text)
 }
 
 // quoted returns the card of a conversation that its platform knows by an id; "" if that is none.
@@ -161,9 +173,13 @@ func (d decider) told(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, v decide.Verdict, rows map[id.Out]message.Out, s Said) (message.In, error) {
 	by := s.By
 	on := rows[v.Answer.Card.ID]
+	text := d.hush(s.Text)
+	if v.Answer.Does == decide.Confirm {
+		text = decide.Hush(text)
+	}
 	in := message.In{
 		ID: id.NewMessage(), Chat: chat.ID, Intake: intake.Seq, Kind: prompt.Chat,
-		Identity: s.identity(), Sender: s.Name, Text: s.Text, At: intake.Received, Status: message.Processing, Due: intake.Received,
+		Identity: s.identity(), Sender: s.Name, Text: text, At: intake.Received, Status: message.Processing, Due: intake.Received,
 		Decides: &message.Decision{
 			Kind: v.Kind, Does: v.Answer.Does, Card: on.ID, Asks: on.Card, Change: on.Change, Question: on.Question, Option: v.Answer.Option, By: by,
 		},
@@ -195,7 +211,8 @@ func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 
 // carryOut does what words have decided, and tells in the conversation what came of it. Doing it again does nothing twice: a change that
 // was decided so already says so to nobody. A group takes a while to make: the end of ctx ends that, and leaves the row to the next daemon.
-func (d decider) carryOut(ctx context.Context, in message.In) (message.In, error) {
+// words are what was said, which is not always what is kept of it.
+func (d decider) carryOut(ctx context.Context, in message.In, words string) (message.In, error) {
 	life, ctx := ctx, context.WithoutCancel(ctx)
 	if in.Decides.Does != decide.Name {
 		life = ctx
@@ -203,7 +220,7 @@ func (d decider) carryOut(ctx context.Context, in message.In) (message.In, error
 	said, tell := done(*in.Decides)
 	var kind problem.Kind
 	decided := true
-	if err := d.do(life, in); err != nil && life.Err() != nil {
+	if err := d.do(life, in, words); err != nil && life.Err() != nil {
 		return in, err
 	} else if err != nil {
 		kind, tell, decided = problem.KindOf(err), true, errors.As(err, &unpromoted{})
@@ -254,7 +271,7 @@ func (d decider) tell(ctx context.Context, tx store.Tx, what message.Decision, w
 }
 
 // do is the decision itself.
-func (d decider) do(ctx context.Context, in message.In) error {
+func (d decider) do(ctx context.Context, in message.In, words string) error {
 	what := *in.Decides
 	if d.Changes == nil {
 		return problem.Errorf(problem.Unavailable, "sallyport change show "+string(what.Change), "this daemon cannot decide about %s in a conversation", what.Change)
@@ -271,9 +288,10 @@ func (d decider) do(ctx context.Context, in message.In) error {
 			return d.Changes.Rework(ctx, what.Approval, what.By, approval.ViaChat, what.Option)
 		}
 		// A card that has marks and can be approved here has named every one of them.
-		return d.Changes.Approve(ctx, what.Approval, proposal.Digest(what.Digest), what.By, approve.Words{Via: approval.ViaChat, Marked: true, Typed: typedIn(in.Text)})
+		return d.Changes.Approve(ctx, what.Approval, proposal.Digest(what.Digest), what.By, approve.Words{Via: approval.ViaChat, Marked: true, Typed: typedIn(in.Text), Away: !atTerminal(in.Identity)})
 	case decide.Confirm:
-		return d.Changes.Confirm(ctx, what.Change, what.By, "")
+		code, _ := decide.Code(words)
+		return d.Changes.Confirm(ctx, what.Change, what.By, code)
 	case decide.RollBack:
 		return d.Changes.RollBack(ctx, what.Change, what.By, "")
 	case decide.Choose, decide.Name:
@@ -283,6 +301,9 @@ func (d decider) do(ctx context.Context, in message.In) error {
 	}
 	return problem.Errorf(problem.Internal, "sallyport change show "+string(what.Change), "%q is no decision", what.Does)
 }
+
+// atTerminal reports whether who said something is at this machine.
+func atTerminal(identity string) bool { return strings.HasPrefix(identity, person.Terminal+":") }
 
 // typedIn returns the words of a message that a yes to a change of the host is typed with; "" if it has none.
 func typedIn(text string) string {
@@ -406,7 +427,7 @@ func (d decider) finishWords(ctx context.Context) error {
 		return err
 	}
 	for _, m := range open {
-		if _, err := d.carryOut(ctx, m); err != nil {
+		if _, err := d.carryOut(ctx, m, m.Text); err != nil {
 			return err
 		}
 	}

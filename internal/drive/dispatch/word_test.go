@@ -31,6 +31,7 @@ type changing struct {
 	chat    id.Chat
 	change  id.Change
 	service *drivetest.Service
+	kept    *drivetest.Kept
 	end     func()
 }
 
@@ -43,7 +44,7 @@ func asksThere(t *testing.T, class right.Class, test func(t *testing.T, s *chang
 		s.Write("one\n")
 		s.Git("add", "page.txt")
 		s.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "page")
-		c.service = s.Serve()
+		c.service, c.kept = s.Serve(), drivetest.Keep(s.Home)
 		s.Parts.Agents["played"] = drivetest.Played{}
 		s.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
 			if slices.Contains(spec.Argv, "adapt") {

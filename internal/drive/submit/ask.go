@@ -43,7 +43,7 @@ func (s *Submissions) open(ctx context.Context, tx store.Tx, row *change.Row, p 
 	if err := s.Move(ctx, tx, row, m); err != nil {
 		return err
 	}
-	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord || p.Card.Typed != "" { // said before anybody saw what it would cover
+	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord || p.Card.Typed != "" || p.Card.Coded() { // said before anybody saw what it would cover
 		return nil
 	}
 	err = s.Answers.Record(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approve.Words{Via: approval.ViaFlag})

@@ -55,6 +55,11 @@ func head(text string) string {
 // ForHost reports whether more changes than what one group runs, and a yes has to be typed out (SM-082 to SM-084).
 func (c Card) ForHost() bool { return c.Class != string(right.Group) }
 
+// Coded reports whether it is confirmed with a code once it has landed: it changes what the host runs by (SM-923).
+func (c Card) Coded() bool {
+	return c.Host != nil || c.Class == string(right.Host) || c.Class == string(right.Combined)
+}
+
 // Unspoken says why a conversation cannot show all that a card is about; "" if it can. Then a yes is not taken there (SM-909).
 func (c Card) Unspoken() string {
 	switch {

@@ -44,6 +44,7 @@ type Sallyport struct {
 	Secrets       Secrets       `json:"secrets,omitzero" jsonschema:"How changes are scanned for secrets, beside the built-in scanner."`
 	Commits       Commits       `json:"commits,omitzero" jsonschema:"Who stands in the commits that land."`
 	Runtime       Runtime       `json:"runtime,omitzero" jsonschema:"How agents run."`
+	Host          HostChanges   `json:"host,omitzero" jsonschema:"How changes of the host itself go."`
 
 	Agents  map[AgentName]Agent `json:"agents,omitempty" jsonschema:"Models, keys and limits by agent: codex, claude, codex-acp, gemini, opencode, qwen, pi, api, or 'acp:COMMAND'."`
 	Egress  []Egress            `json:"egress,omitempty" jsonschema:"What every agent's sandbox may reach beside its model: the set registries, names of hosts, or hosts with methods and paths. Default: nothing."`
@@ -93,6 +94,11 @@ type Changes struct {
 // Conversations says how groups are kept.
 type Conversations struct {
 	AtOnce int `json:"at_once,omitempty" min:"1" max:"1000" jsonschema:"Conversations whose agents are kept running at the same time; when another must wake, the one longest without work ends and goes on later (default 8). One place more is kept for the trial of a group that has changed."`
+}
+
+// HostChanges says how the host changes itself.
+type HostChanges struct {
+	Code Handing `json:"code,omitempty" jsonschema:"Where whoever approves a change of the host is given the code that it is confirmed with: conversation, where they approve it, or terminal, at this machine alone; then it is approved there (default conversation)."` // SM-923
 }
 
 // Secrets adds to the built-in scanner, which always looks.

@@ -126,6 +126,7 @@ func wordOptions() *jsonschema.ForOptions {
 		reflect.TypeFor[Marks]():       words(marks),
 		reflect.TypeFor[Self]():        words(selves),
 		reflect.TypeFor[Permissions](): words(permitted),
+		reflect.TypeFor[Handing]():     words(handings),
 		reflect.TypeFor[Sum]():         text("sum"),
 		reflect.TypeFor[Name]():        text("name"),
 		reflect.TypeFor[Email]():       text("email"),

@@ -27,6 +27,7 @@ type (
 	Marks       string        // ask, refuse or show
 	Self        string        // allow or refuse
 	Permissions string        // on or off
+	Handing     string        // conversation or terminal
 	Sum         string        // a SHA-256 in hex
 	Name        string        // of a person or program, in a commit
 	Email       string
@@ -191,6 +192,19 @@ var permitted = []string{string(PermissionsOn), string(PermissionsOff)}
 func (p *Permissions) parse(text string) error {
 	*p = Permissions(text)
 	return oneOf(text, permitted)
+}
+
+// What Handing can be.
+const (
+	HandedThere    Handing = "conversation"
+	HandedTerminal Handing = "terminal"
+)
+
+var handings = []string{string(HandedThere), string(HandedTerminal)}
+
+func (h *Handing) parse(text string) error {
+	*h = Handing(text)
+	return oneOf(text, handings)
 }
 
 func (s *Sum) parse(text string) error {

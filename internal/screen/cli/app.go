@@ -79,10 +79,11 @@ func (a *app) command(next string) string {
 
 // event is one line of a stream in JSON, and the shape of every error.
 type event struct {
-	Event  string       `json:"event"` // accepted, notice, result, error
+	Event  string       `json:"event"` // accepted, notice, code, result, error
 	Change *api.Change  `json:"change,omitempty"`
 	Notice *api.Notice  `json:"notice,omitempty"`
 	Detail *api.Detail  `json:"detail,omitempty"`
+	Code   string       `json:"code,omitempty"` // that a change of the host is confirmed with
 	Error  *api.Problem `json:"error,omitempty"`
 	Exit   *int         `json:"exit,omitempty"`
 }

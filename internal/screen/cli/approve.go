@@ -32,6 +32,8 @@ elsewhere. An approval given beforehand (run --approve yes) does not cover it.
 
 A change of the host itself has to be approved in words: type CONFIRM HOST at the prompt, or say
 --typed 'CONFIRM HOST'. One person alone can do that a minute after the card was made, not before.
+Your yes, if it is the last that is needed, is answered with the code that such a change is
+confirmed with. It is shown once.
 
 --message is the commit's message, as with git commit -m, instead of the one on the card. Its first
 line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
@@ -103,8 +105,10 @@ func approve(ctx context.Context, a *app, ref string, yes bool, digest string, w
 		printCard(a.sheet(a.Err), q.Approval.Change, q.Proposal)
 	}
 	with.Of, with.Digest = q.Approval.ID, q.Proposal.Digest
-	if err := client.Do(ctx, c, api.ApprovalApprove, with); err != nil {
+	said, err := client.Call(ctx, c, api.ApprovalApprove, with)
+	if err != nil {
 		return err
 	}
+	showCode(a, q.Approval.Change, said.Code)
 	return followThrough(ctx, a, c, q.Approval.Change, manner{})
 }

@@ -106,7 +106,11 @@ func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question,
 			}
 			with.Digest, with.Marked, with.Typed = q.Proposal.Digest, short != "" || word == "approve marked", q.Proposal.Card.Typed
 			with.Of = q.Approval.ID
-			return true, false, client.Do(ctx, c, api.ApprovalApprove, with)
+			said, err := client.Call(ctx, c, api.ApprovalApprove, with)
+			if err == nil {
+				showCode(a, q.Approval.Change, said.Code)
+			}
+			return true, false, err
 		case "m", "message":
 			if words, err := a.prompt("message of the commit: ", signals); err == nil && strings.TrimSpace(words) != "" {
 				with.Message = strings.TrimSpace(words)

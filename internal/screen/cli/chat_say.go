@@ -48,6 +48,9 @@ func sayOnce(ctx context.Context, a *app, c *client.Client, group, text string, 
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
 	defer cancel()
 
+	if !a.json { // there it stands in the message
+		showCode(a, "the change", m.Code)
+	}
 	w := &answerWait{app: a, client: c, group: group, said: spoken{Message: m, Answer: []api.Sent{}, Notices: []api.Sent{}}, began: time.Now(), told: map[string]bool{}}
 	ended := w.showTime(ctx)
 	err = w.await(ctx)
@@ -89,8 +92,10 @@ func (w *answerWait) await(ctx context.Context) error {
 		case errors.Is(err, errAnswered):
 			return nil
 		case errors.Is(err, errLook):
-		case errors.Is(err, client.ErrCut) && comebacks < comebacksMax:
-			comebacks++
+		case errors.Is(err, client.ErrStopped) && w.client.HostMoves(), errors.Is(err, client.ErrCut) && comebacks < comebacksMax:
+			if !w.client.HostMoves() {
+				comebacks++
+			}
 			if err := w.client.ComeBack(ctx, err); err != nil {
 				return err
 			}
@@ -127,7 +132,7 @@ func (w *answerWait) hear(l api.ChatLine) error {
 // moved takes the message as it is now, and says why it has to be tried again.
 func (w *answerWait) moved(m api.Message) {
 	was := w.said.Message
-	w.said.Message = m
+	w.said.Message, w.said.Message.Code = m, was.Code // a row has none
 	if m.Ended == nil && m.Tries > was.Tries && m.Reason != "" {
 		w.note(ourMark, m.Reason, fmt.Sprintf("not answered yet: %s; the message waits and is tried again", m.Reason))
 	}

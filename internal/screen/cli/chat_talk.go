@@ -90,6 +90,9 @@ type chatNews struct {
 	err  error
 }
 
+// errMoves says that the host starts again, because it changes itself.
+var errMoves = problem.Case(client.ErrCut, "", "the host starts again")
+
 // loop returns nil when the person leaves.
 func (t *talk) loop(ctx context.Context, keys <-chan byte, signals <-chan os.Signal) error {
 	lines := make(chan chatNews, 256)
@@ -139,9 +142,16 @@ func (t *talk) watch(ctx context.Context, lines chan<- chatNews) {
 			put(chatNews{line: l})
 			return nil
 		})
+		moves := (errors.Is(err, client.ErrStopped) || errors.Is(err, client.ErrCut)) && t.client.HostMoves()
 		switch {
 		case ctx.Err() != nil:
 			return
+		case moves:
+			put(chatNews{err: errMoves})
+			if err := t.client.ComeBack(ctx, err); err != nil {
+				put(chatNews{err: problem.Errorf(problem.Unavailable, problem.Of(err).Next, "%s", problem.Of(err).Text)})
+				return
+			}
 		case errors.Is(err, client.ErrStopped), stopped && errors.Is(err, client.ErrNoDaemon):
 			if !stopped {
 				put(chatNews{err: client.ErrStopped})
@@ -173,6 +183,9 @@ func (t *talk) hear(h chatNews) {
 	case errors.Is(h.err, client.ErrStopped):
 		t.quiet()
 		t.host("the daemon was stopped; what you say next starts it again")
+	case errors.Is(h.err, errMoves):
+		t.quiet()
+		t.host("the host starts again, because it changes itself; what was accepted goes on")
 	case h.err != nil:
 		t.quiet()
 		t.host("the daemon died and is started again; what was accepted goes on")
@@ -468,6 +481,9 @@ func (t *talk) tell(ctx context.Context, text string) error {
 		}
 		t.last = m.At
 		t.print(func(s sheet) { s.hung(typedMark, typedRest, inert.Block(text, len(text))) })
+	}
+	if m.Code != "" {
+		t.host("the code that keeps it: " + inert.Line(m.Code) + "\nReply `confirm` and this code once the host has started again and asks. It is shown once.")
 	}
 	return nil
 }

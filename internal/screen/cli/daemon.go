@@ -41,7 +41,9 @@ func printDaemon(ctx context.Context, a *app, c *client.Client) error {
 	s.line("  socket %s", inert.Path(c.Socket()))
 	if k := d.Keeper; k != nil {
 		s.line("  keeper pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
+		s.line("  a change of the host is guarded against %s", holds(k))
 	}
+	printHostChange(a, s, d.Host)
 	s.line("  %s being worked on, %d waiting for a person", count(d.Working, "change"), d.Waiting)
 	return nil
 }
@@ -79,7 +81,9 @@ daemon that goes on from there. What waits for you goes on waiting.
 
 An agent that is working is interrupted, and what it had done is kept in a checkpoint. Then a named
 agent goes on where it was; a command begins anew on a fresh copy. With --wait all work comes to its
-end first. A change that waits for a person is not waited for.`,
+end first. A change that waits for a person is not waited for.
+
+While a change of the host is on trial it is refused: confirm that or roll it back first.`,
 		"  sallyport daemon stop\n  sallyport daemon stop --wait", exactly(), func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			home, err := a.home()

@@ -161,15 +161,28 @@ func (f *following) watch(ctx context.Context, q *queue) error {
 	return watchOn(ctx, f.app, f.client, f.change, func(n api.Notice) error { q.put(n); return nil })
 }
 
-// watchOn hands a change's notices on until it rests. A daemon that died is started again, and the watch goes on.
+// watchOn hands a change's notices on until it rests. A daemon that died is started again, and the watch goes on. So
+// it does while the host changes itself.
 func watchOn(ctx context.Context, a *app, c *client.Client, change string, put func(api.Notice) error) error {
 	for again := 0; ; again++ {
 		err := c.Watch(ctx, change, put)
+		moves := errors.Is(err, client.ErrCut) && c.HostMoves()
+		if moves { // which takes as many starts as it takes
+			again = 0
+		}
 		if !errors.Is(err, client.ErrCut) || again == comebacksMax {
 			return err
 		}
+		if moves {
+			if err := put(api.Notice{Change: change, At: time.Now(), Kind: "host", Text: "it starts again; this goes on once it answers"}); err != nil {
+				return err
+			}
+		}
 		if err := c.ComeBack(ctx, err); err != nil {
 			return err
+		}
+		if moves {
+			continue
 		}
 		if err := giveKeys(ctx, a.Getenv, c, change); err != nil { // it died with the key of the agent's model
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/release"
 )
@@ -30,6 +32,7 @@ type kept struct {
 	release.Release
 	Current  bool `json:"current"`
 	Previous bool `json:"previous"`
+	Trial    bool `json:"trial"` // a change of the host has it on trial
 }
 
 // marks says what a release is for; "" for one that is only kept.
@@ -38,7 +41,7 @@ func (k kept) marks() string {
 	for _, m := range []struct {
 		on   bool
 		word string
-	}{{k.Current, "current"}, {k.Previous, "previous"}} {
+	}{{k.Current, "current"}, {k.Previous, "previous"}, {k.Trial, "on trial"}} {
 		if m.on {
 			words = append(words, m.word)
 		}
@@ -62,8 +65,11 @@ func keptOf(f release.Folder, all ...release.Release) (out []kept, err error) {
 		}
 	}
 	out = []kept{}
+	home := filepath.Dir(filepath.Dir(f.Dir))
+	now, armed, err := keeper.RecordOf(home) // who may not read it sees no trial
 	for _, r := range all {
-		out = append(out, kept{Release: r, Current: r.Digest == current, Previous: r.Digest == previous})
+		trial := armed && err == nil && r.Digest == now.New && now.New != now.Old && now.Step != keeper.Confirmed && now.Step != keeper.Back
+		out = append(out, kept{Release: r, Current: r.Digest == current, Previous: r.Digest == previous, Trial: trial})
 	}
 	return out, nil
 }
@@ -81,8 +87,8 @@ func releaseProblem(f release.Folder, err error) error {
 
 func newReleaseListCommand(a *app) *cobra.Command {
 	return a.cmd("list", "list the kept versions of the host's programs, the newest first", `Lists the releases of the home, the newest first: the beginning of the digest, build, schema of the
-database, when it was built, and which one is current and which previous. It reads what each says of
-itself; "sallyport release show" compares the files.
+database, when it was built, and which one is current, which previous and which on trial. It reads
+what each says of itself; "sallyport release show" compares the files.
 
 Exit status: 1 also if one of them says nothing that can be read. The others are listed all the
 same.`,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/release"
 	"sallyport/internal/door/client"
 )
@@ -101,6 +102,38 @@ func TestReleasesAreListedShownAndPrunedWithoutADaemon(t *testing.T) {
 	}
 	if got := alone(t, home, "release", "prune", "--keep=-1"); got.code != exitUsage {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestTheReleaseOnTrialIsMarked holds that it is told by the keeper's record.
+func TestTheReleaseOnTrialIsMarked(t *testing.T) {
+	home := t.TempDir()
+	f := release.In(home, disk.Ops{})
+	old, next := putRelease(t, home, "v1", 3), putRelease(t, home, "v2", 2)
+	for _, r := range []release.Release{old, next} {
+		if err := f.Use(r.Digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, hash, err := keeper.NewCode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step, want := range map[keeper.Step]string{keeper.Asked: "current, on trial", keeper.Confirmed: "current", keeper.Back: "current"} {
+		raw, err := json.Marshal(keeper.Record{Change: "chg-1a2b3c4d", Step: step, Old: old.Digest, New: next.Digest, Code: hash})
+		if err == nil {
+			err = os.MkdirAll(keeper.Folder(home), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(keeper.Folder(home), "record.json"), raw, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(alone(t, home, "release", "list").out), "\n")
+		if len(lines) != 3 || !strings.HasSuffix(lines[1], "  "+want) || !strings.HasSuffix(lines[2], "  previous") {
+			t.Errorf("at %s: %q", step, lines)
+		}
 	}
 }
 

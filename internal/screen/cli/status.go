@@ -134,13 +134,50 @@ func restarted(s sheet, k *api.Keeper) string {
 	return s.yellow(fmt.Sprintf("; the daemon was started again %s, last %s ago: %s", count(k.Restarts, "time"), duration(s.now.Sub(k.At).Truncate(time.Second)), inert.Line(k.Why)))
 }
 
+// holds says against whom a keeper holds a change of the host (SM-903).
+func holds(k *api.Keeper) string {
+	if k.Against == api.AgainstHostile {
+		return "hostile versions"
+	}
+	return "faulty versions, not hostile ones"
+}
+
+// printHostChange shows the change of the host that is under way, and until when.
+func printHostChange(a *app, s sheet, h *api.HostChange) {
+	switch {
+	case h == nil:
+		return
+	case h.Problem != "":
+		s.line("%s %s", s.red("host    its record cannot be read:"), inert.Line(h.Problem))
+		return
+	}
+	what := map[string]string{
+		"armed": "lands", "handed": "starts", "ready 1": "starts for the second time", "ready 2": "runs, and is about to ask", "asked": "asks whether it is to stay",
+		"confirmed": "was confirmed, and is being finished", "back": "goes back: " + inert.Line(h.Why),
+	}[h.Step]
+	until := ""
+	if h.Step != "confirmed" && h.Step != "back" {
+		until = fmt.Sprintf("; %s left, until %s", duration(h.Left().Truncate(time.Second)), h.Due.Local().Format("15:04:05"))
+	}
+	release := ""
+	if h.New != h.Old {
+		release = fmt.Sprintf(", release %.12s in the place of %.12s", h.New, h.Old)
+	}
+	s.line("%s %s %s%s%s", s.yellow("host   "), h.Change, what, release, until)
+	if h.Step == "asked" {
+		s.line("         to keep it: %s", a.command("sallyport confirm "+h.Change+" --code CODE"))
+	}
+}
+
 func printOverview(a *app, s sheet, o overview) {
 	d := o.Daemon
 	s.line("home    %s", inert.Path(d.Home))
 	s.line("daemon  pid %d, build %s, up %s", d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
 	if k := d.Keeper; k != nil {
 		s.line("keeper  pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
+		s.line("        a change of the host is guarded against %s", holds(k))
 	}
+	printHostChange(a, s, d.Host)
 	if b := d.Sandbox; b.Works {
 		s.line("sandbox %s", inert.Line(b.Policy))
 	} else if b.Problem != "" {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"sallyport/internal/base/inert"
@@ -13,7 +14,8 @@ import (
 
 // trialQuestion is what is on the screen while a trial waits for a person.
 type trialQuestion struct {
-	due time.Time // then everything goes back by itself
+	due  time.Time // then everything goes back by itself
+	host bool      // it is confirmed with its code
 	typing
 }
 
@@ -21,6 +23,9 @@ type trialQuestion struct {
 func (q *trialQuestion) prompt(now time.Time, columns int) string {
 	left := duration(q.due.Sub(now).Truncate(time.Second))
 	text := fmt.Sprintf("confirm or rollback? [c]onfirm, [r]ollback, [l]ater (%s left) > ", left)
+	if q.host {
+		text = fmt.Sprintf("confirm or rollback? confirm CODE, [r]ollback, [l]ater (%s left) > ", left)
+	}
 	if len(text)+len(q.typed) >= columns {
 		text = fmt.Sprintf("confirm or rollback? (%s) > ", left)
 	}
@@ -47,7 +52,7 @@ func (f *following) look(ctx context.Context) error {
 		f.told = true
 		printTrialQuestion(f.app, f.sheet(f.Err), d.Change)
 	case f.trial == trialAsked && f.question == nil:
-		f.ask(&trialQuestion{due: time.Now().Add(t.Left())})
+		f.ask(&trialQuestion{due: time.Now().Add(t.Left()), host: t.Host})
 	case f.question != nil: // the time was moved
 		f.question.due = time.Now().Add(t.Left())
 	}
@@ -80,10 +85,14 @@ func (f *following) reply(ctx context.Context, k byte) error {
 }
 
 // answer does what a person said. If it was decided meanwhile, they are told by whom, and go on watching.
-func (f *following) answer(ctx context.Context, word string) (err error) {
+func (f *following) answer(ctx context.Context, line string) (err error) {
+	word, code, _ := strings.Cut(line, " ")
+	if code != "" && !f.question.host {
+		word = line
+	}
 	switch word {
 	case "c", "confirm":
-		err = client.Do(ctx, f.client, api.ChangeConfirm, f.change)
+		err = client.Do(ctx, f.client, api.ChangeConfirm, api.Confirm{Of: f.change, Code: code})
 	case "r", "rollback":
 		_, err = client.Call(ctx, f.client, api.ChangeRollback, api.Rollback{Of: f.change, Reason: "asked for at the terminal", Approve: "later"})
 	case "l", "later":
@@ -91,19 +100,32 @@ func (f *following) answer(ctx context.Context, word string) (err error) {
 	default:
 		f.view.trial(nil)
 		if word != "" {
-			f.sheet(f.Err).line("nothing was decided: answer confirm, rollback or later")
+			f.sheet(f.Err).line("nothing was decided: answer %s, rollback or later", f.question.confirm())
 			f.dropKeys()
 		}
 		f.view.trial(f.question)
 		return nil
 	}
+	host := f.question.host
 	f.ask(nil)
-	if problem.KindOf(err) == problem.Conflict {
+	switch kind := problem.KindOf(err); {
+	case kind == problem.Conflict, host && (kind == problem.Usage || kind == problem.Refused || kind == problem.Denied):
 		p := problem.Of(err)
 		f.say(p.Text, "")
+		if host { // a wrong code: there are others to try
+			return f.look(ctx)
+		}
 		return nil
 	}
 	return err
+}
+
+// confirm is how the question is answered by who keeps the change.
+func (q *trialQuestion) confirm() string {
+	if q.host {
+		return "confirm CODE"
+	}
+	return "confirm"
 }
 
 // printTrialQuestion says how to answer a trial that asks.
@@ -112,9 +134,18 @@ func printTrialQuestion(a *app, s sheet, c api.Change) {
 	s.line("%s %s for a person: %s left, then sallyport rolls it back", c.ID, s.yellow("waits"), duration(t.Left().Truncate(time.Second)))
 	s.line("  rollback: %s", a.command("sallyport rollback "+c.ID))
 	if c.Dev != "" {
-		s.line("  or say:   confirm or rollback, in %s", a.command("sallyport chat "+c.Group))
+		say := trialQuestion{host: t.Host}
+		s.line("  or say:   %s or rollback, in %s", say.confirm(), a.command("sallyport chat "+c.Group))
 	}
-	s.line("next: %s", a.command("sallyport confirm "+c.ID))
+	s.line("next: %s", a.command(confirmWith(c)))
+}
+
+// confirmWith is the command that keeps what is on trial.
+func confirmWith(c api.Change) string {
+	if c.Trial != nil && c.Trial.Host {
+		return "sallyport confirm " + c.ID + " --code CODE"
+	}
+	return "sallyport confirm " + c.ID
 }
 
 // trialLine says in one line how a trial stands.
@@ -174,7 +205,7 @@ func wayOn(c api.Change) string {
 	case c.State == api.AwaitingApproval:
 		return "sallyport approve " + c.ID
 	case c.State == api.InTrial:
-		return "sallyport confirm " + c.ID
+		return confirmWith(c)
 	}
 	return "sallyport change show " + c.ID
 }

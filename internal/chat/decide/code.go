@@ -1,0 +1,52 @@
+package decide
+
+import (
+	"regexp"
+	"strings"
+
+	"sallyport/internal/base/keeper"
+)
+
+// Hushed is what is kept of words that have a code in them.
+const Hushed = string(Confirm) + " ••••"
+
+// Letters that words have which were meant for a code: what was mistyped says much of it, too.
+const (
+	codeLeast = 8
+	codeMost  = 16
+)
+
+// Code returns the code of words that confirm a trial of the host with one (SM-923), where all of them are that; like says that they are, or
+// were meant to be. Words may name a card by its digits. The code itself is in no verdict: whoever does what was decided reads it here, and
+// it is kept nowhere.
+func Code(text string) (code string, like bool) {
+	words := strings.Fields(text)
+	if len(words) > 2 && isName(words[0]) {
+		words = words[1:]
+	}
+	if len(words) < 2 || lower(words[0]) != string(Confirm) {
+		return "", false
+	}
+	words = words[1:]
+	if n := len(words) - 1; n > 0 && isName(words[n]) && !keeper.IsCode(strings.Join(words, " ")) {
+		words = words[:n]
+	}
+	code = strings.Join(words, " ")
+	letters := strings.NewReplacer(" ", "", "-", "").Replace(code)
+	other := func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') }
+	return code, len(letters) >= codeLeast && len(letters) <= codeMost && strings.IndexFunc(letters, other) < 0
+}
+
+// isName reports whether a word can be the name of a card.
+func isName(word string) bool { return len(word) == 2 && strings.Trim(word, "0123456789") == "" }
+
+// codes are those in other words: in a quote of the message that gave one, say. Small letters without dashes are words of a sentence.
+var codes = regexp.MustCompile(`\b(?:[A-HJ-NP-Z2-9]{4}(?:[- ]?[A-HJ-NP-Z2-9]{4}){2}|(?i:[A-HJ-NP-Z2-9]{4}(?:-[A-HJ-NP-Z2-9]{4}){2}))\b`)
+
+// Hush returns words as they are kept while somebody may know a code: without any.
+func Hush(text string) string {
+	if _, like := Code(text); like {
+		return Hushed
+	}
+	return codes.ReplaceAllString(text, "••••")
+}

@@ -1,0 +1,69 @@
+package client
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+)
+
+// TestAWatchIsCutAndNotStoppedWhileTheHostMoves holds that whoever follows a change of the host waits for it, and stays away else.
+func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
+	home := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "d.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopping := http.NewServeMux()
+	stopping.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", api.EventsKind)
+		_, _ = w.Write([]byte("event: " + api.NoticeStopped + "\ndata: {}\n\n"))
+	})
+	srv := &http.Server{Handler: stopping}
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	c := New(l.Addr().String())
+	c.home = home
+	says := func(want error, moves bool) {
+		t.Helper()
+		if err := c.Watch(t.Context(), "chg-1a2b3c4d", func(api.Notice) error { return nil }); !errors.Is(err, want) || c.HostMoves() != moves {
+			t.Errorf("%v, moves %t; want %v", err, c.HostMoves(), want)
+		}
+	}
+	says(ErrStopped, false)
+
+	if err := os.MkdirAll(keeper.Folder(home), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	record := filepath.Join(keeper.Folder(home), "record.json")
+	if err := os.WriteFile(record, []byte("{}"), 0o600); err != nil { // one that cannot be read is one
+		t.Fatal(err)
+	}
+	says(ErrStopped, false) // nobody would start it again
+	if _, err := (Starter{Person: Person{UID: os.Getuid(), Getenv: func(string) string { return "" }}, Self: "/bin/false", Ops: disk.Ops{}}).start(t.Context(), home); problem.KindOf(err) != problem.Unavailable || !strings.Contains(err.Error(), "only sallyport serve starts a daemon there") {
+		t.Errorf("a daemon beside a record: %v", err)
+	}
+
+	folder, err := os.Open(keeper.Folder(home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil { // a keeper has it
+		t.Fatal(err)
+	}
+	says(ErrCut, true)
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+	says(ErrStopped, false)
+}
