@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/door/client"
 	"sallyport/internal/door/socket"
 	"sallyport/internal/inside/adapter"
+	"sallyport/internal/inside/rehearser"
 	"sallyport/internal/inside/runner"
 	"sallyport/internal/screen/cli"
 )
@@ -30,6 +31,12 @@ func run() int {
 	if len(os.Args) > 1 && os.Args[1] == "runner" {
 		if len(os.Args) == 3 && os.Args[2] == "adapt" {
 			return adapter.Main(adapter.Engines())
+		}
+		if len(os.Args) == 4 && os.Args[2] == "rehearse" {
+			return rehearser.Main(os.Args[3:])
+		}
+		if len(os.Args) == 4 && os.Args[2] == "keep" {
+			return rehearser.Keep(os.Args[3:])
 		}
 		return runner.Main(os.Args[2:])
 	}

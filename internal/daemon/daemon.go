@@ -46,8 +46,8 @@ import (
 	"sallyport/internal/port/agent/pi"
 	"sallyport/internal/port/agent/replay"
 	"sallyport/internal/port/login"
+	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/port/sandbox/bwrap"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/credential"
@@ -191,7 +191,10 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	if err != nil {
 		return errors.Join(err, d.db.Close())
 	}
-	d.sandbox = bwrap.New(bwrap.Config{Self: d.Self, Root: state, Ops: d.Ops})
+	d.sandbox, err = candidate{d}.confiner(state)
+	if err != nil {
+		return errors.Join(err, d.db.Close())
+	}
 	report, probeErr := d.sandbox.Probe(ctx)
 	d.tried.set(report, probeErr)
 	if probeErr != nil {
@@ -281,8 +284,9 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		},
 		WorkersMax: min(d.atOnce(), d.room.Sessions), Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
 		Author:   author(file.Commits),
-		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Backups: filepath.Join(state, store.BackupsFolder),
-		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Backups: filepath.Join(state, store.BackupsFolder), Rehearsals: filepath.Join(state, "rehearsals"),
+		Self:  sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Still: rehearsal.Here(d.Home),
 	}
 	if report.OwnUID {
 		s.FirstUID = firstUID(d.Home)
@@ -290,9 +294,15 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 	return control.Parts{
 		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
+<<<<<<< HEAD
 		Sandbox: d.sandbox,
 		Agents:  d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
 		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: hosted{d}.guardian(state), Targets: d.targets, Chats: chats{d}, Host: hosted{d}.host(), Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Terminal: func() bool { return d.settings.Sallyport().Host.Code == config.HandedTerminal }, Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+=======
+		Sandbox: d.sandbox, Candidates: candidate{d},
+		Agents: d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
+		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: hosted{d}.guardian(state), Targets: d.targets, Chats: chats{d}, Host: hosted{d}.host(), Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
+>>>>>>> 545cfa2a (release: rehearse a change of the host before anybody is asked)
 	}
 }
 

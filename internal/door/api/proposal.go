@@ -54,6 +54,20 @@ type Card struct {
 	CommitBy   string        `json:"commit_by,omitempty"` // who commits, whether it is signed, and why not
 	Reworks    bool          `json:"reworks,omitempty"`   // its agent goes on with what a person wants different in it
 	AgentSays  string        `json:"agent_says,omitempty"`
+	Host       *Rehearsed    `json:"host,omitempty"` // how a change of the host was rehearsed; absent: it is none
+}
+
+// Rehearsed is how a change of the host was tried before anybody was asked about it (SM-913).
+type Rehearsed struct {
+	Release     string   `json:"release,omitempty"` // digest of the release that the host would run by; absent: the one of now
+	Build       string   `json:"build,omitempty"`   // as that release says of itself
+	Schema      int      `json:"schema"`            // of the database that it wants
+	Was         int      `json:"was"`               // schema of now
+	Tried       []string `json:"rehearsed"`
+	Not         []string `json:"not"` // what a rehearsal does not show
+	TookMS      int64    `json:"took_ms"`
+	MigrationMS int64    `json:"migration_ms"`   // of that until the candidate answered the first time
+	Runs        string   `json:"runs,omitempty"` // by which programs the host would run, and how its database changes, as a clause
 }
 
 // Mark is one reason why a plain yes is not enough: a changed path that a tool runs by itself (runs), that tells an agent

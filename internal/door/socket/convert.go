@@ -143,7 +143,17 @@ func cardOf(c proposal.Card) api.Card {
 		}),
 		ChecksOn: groundOf(c.ChecksOn), Moved: movedOf(c.Moved),
 		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Setup: texts(c.Setup), Made: text(c.Made), Used: text(c.Used),
-		Subject: text(c.Subject), CommitBy: text(c.CommitBy), Reworks: c.Reworks, AgentSays: text(c.AgentSays),
+		Subject: text(c.Subject), CommitBy: text(c.CommitBy), Reworks: c.Reworks, AgentSays: text(c.AgentSays), Host: rehearsedOf(c.Host),
+	}
+}
+
+func rehearsedOf(h *proposal.Host) *api.Rehearsed {
+	if h == nil {
+		return nil
+	}
+	return &api.Rehearsed{
+		Release: h.Release, Build: text(h.Build), Schema: h.Schema, Was: h.Was, Tried: texts(h.Rehearsed), Not: texts(h.Not),
+		TookMS: h.Took.Milliseconds(), MigrationMS: h.Migration.Milliseconds(), Runs: text(h.Runs()),
 	}
 }
 

@@ -7,11 +7,14 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/confirm"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/supervise"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/credential"
@@ -67,3 +70,10 @@ func (noAgency) Budgets() (budget.Limits, error) { return budget.Limits{}, nil }
 type noNetwork struct{}
 
 func (noNetwork) Open(context.Context, live.Outgoing) (live.Way, error) { return live.Way{}, nil }
+
+// noRehearsals is for a home whose daemon is no program that could be tried.
+type noRehearsals struct{}
+
+func (noRehearsals) Rehearse(context.Context, change.Row, grounds.Offer) (*proposal.Host, *proposal.CheckResult, error) {
+	return nil, nil, nil
+}

@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/prepare"
 	"sallyport/internal/drive/redo"
+	"sallyport/internal/drive/release"
 	"sallyport/internal/drive/revert"
 	"sallyport/internal/drive/standing"
 	"sallyport/internal/drive/stock"
@@ -73,6 +74,7 @@ type Parts struct {
 	Network    live.Network                   // absent: nothing leads out of any sandbox
 	Desk       live.Desk                      // absent: no agent of a change asks for anything
 	Terminal   func() bool                    // codes of changes of the host are given at this machine alone; absent: no
+	Candidates release.Host                   // absent: changes of the host are not rehearsed
 	Extra      live.Extra                     // the zero value: groups are shown no folder of this machine
 	Settings   Settings
 	Ops        disk.Ops
@@ -90,10 +92,12 @@ type Settings struct {
 	Profiles   []string
 	Author     git.Signature // of commits where the repository's configuration names nobody; At is ignored
 	Sessions   string        // folder of sessions
+	Rehearsals string        // folder in which candidates for the host are tried
 	Changes    string        // folder of what is kept of each change for people to read
 	Backups    string        // folder of the database's copies
 	Self       sandbox.Owner // who the daemon runs as
 	FirstUID   uint32        // of sandboxes when every change has a uid of its own; 0 = all run as Self
+	Still      bool          // no change takes a step: the rehearsal of a host has none of their repositories
 }
 
 // Controller moves changes. Run must be running for anything to happen by itself.
@@ -211,7 +215,7 @@ func (c *Controller) makePath() {
 	})
 	c.submissions = submit.New(submit.Parts{
 		Ledger: c.Ledger, Opener: c.opener, Workspaces: p.Workspaces, Stocks: c.stocks, Checks: c.checks, Commits: c.commits,
-		Reverts: c.Reverts, Standing: c.Groups, Answers: c.Answers, Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
+		Reverts: c.Reverts, Standing: c.Groups, Answers: c.Answers, Host: c.rehearsals(), Ops: p.Ops, SessionsDir: p.Settings.Sessions, Tidy: c.Tidy,
 		Moved: func(ctx context.Context, row change.Row, p *proposal.Proposal) { c.land.FindMoved(ctx, row, p) },
 		SendBack: func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error {
 			return c.Redos.SendBack(ctx, tx, row, m)
@@ -233,6 +237,18 @@ func (c *Controller) makePath() {
 	c.Redos = redo.New(redo.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Views: c.Views, Requests: c.Requests, Opener: c.opener, Lander: p.Lander, Workspaces: p.Workspaces,
 		Ops: p.Ops, Author: p.Settings.Author, MayResume: c.mayResume,
+	})
+}
+
+// rehearsals try what changes make of the host.
+func (c *Controller) rehearsals() submit.Host {
+	p := c.Parts
+	if p.Candidates == nil {
+		return noRehearsals{}
+	}
+	return release.New(release.Parts{
+		Ledger: c.Ledger, Opener: c.opener, Defaults: c.defaults, Sandbox: p.Sandbox, Host: p.Candidates, Secrets: p.Secrets,
+		Author: p.Settings.Author, Folder: p.Settings.Rehearsals, Ops: p.Ops,
 	})
 }
 

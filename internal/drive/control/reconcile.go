@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
@@ -25,6 +26,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	if err := c.unlock(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("free the refs of open changes: %w", err)
+	}
+	if c.Settings.Still {
+		return c.keepStill(ctx)
 	}
 	c.Begin(ctx)
 	var steps sync.WaitGroup
@@ -52,6 +56,23 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stillEvery is how often a controller that takes no step goes round.
+const stillEvery = time.Second
+
+// keepStill goes round and does nothing, until ctx ends.
+func (c *Controller) keepStill(ctx context.Context) error {
+	tick := time.NewTicker(stillEvery)
+	defer tick.Stop()
+	for {
+		c.Rounds.Add(1)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // step runs the next step of a claimed row and writes what came of it. If the daemon ends

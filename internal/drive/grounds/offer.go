@@ -11,30 +11,38 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 )
 
 // Offer is a tree that a person is to be asked about.
 type Offer struct {
-	Host     git.Dir
-	Base     git.OID // commit the edits are against
-	Commit   git.OID // the proposed tree upon the base, as one commit
-	Tree     git.OID
-	Edits    []git.Edit
-	From     *checkpoint.Checkpoint // nil for a revert
-	Judging  Judging
-	Policy   string // digest
-	Marks    []policy.Mark
-	Breaks   []policy.Violation // of the rules in Judging, which may be stricter than those of its checkpoint
-	Note     string
-	LastWord string
-	Class    string        // of a swap
-	Typed    string        // words that a yes to it is typed with; "" = none
-	Think    time.Duration // from when it is asked until a yes to it counts
-	People   int           // how many have to approve it; 0 = one
-	Banner   []string      // that its card begins with
-	Reach    []string      // what it gains and loses beside what its paths say
+	Host      git.Dir
+	Base      git.OID // commit the edits are against
+	Commit    git.OID // the proposed tree upon the base, as one commit
+	Tree      git.OID
+	Edits     []git.Edit
+	From      *checkpoint.Checkpoint // nil for a revert
+	Judging   Judging
+	Policy    string // digest
+	Marks     []policy.Mark
+	Breaks    []policy.Violation // of the rules in Judging, which may be stricter than those of its checkpoint
+	Note      string
+	LastWord  string
+	Class     string         // of a swap
+	Typed     string         // words that a yes to it is typed with; "" = none
+	Think     time.Duration  // from when it is asked until a yes to it counts
+	People    int            // how many have to approve it; 0 = one
+	Banner    []string       // that its card begins with
+	Rehearsed *proposal.Host // how the host was rehearsed with it; nil = it was not, or it is no change of the host
+	Reach     []string       // what it gains and loses beside what its paths say
+}
+
+// ForHost reports whether more changes than what one group runs.
+func (o Offer) ForHost() bool {
+	return o.Class == string(right.Host) || o.Class == string(right.Combined)
 }
 
 // Refused returns why nobody is asked about what an offer holds, if a rule or the home's policy says so. What goes back was there before.

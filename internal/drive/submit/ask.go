@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -19,8 +20,12 @@ import (
 	"sallyport/internal/store"
 )
 
-// Ask computes the card and opens an approval. Nothing of it goes to the person's repository before it lands.
+// Ask computes the card and opens an approval. What changes the host is rehearsed first, unless it was. Nothing of it goes to the person's repository before it lands.
 func (s *Submissions) Ask(ctx context.Context, row change.Row, o grounds.Offer, results []proposal.CheckResult, e change.Event) error {
+	why, err := s.rehearse(ctx, row, &o, &results)
+	if err = cmp.Or(why, err); err != nil {
+		return err
+	}
 	p, err := s.propose(ctx, row, o, results)
 	if err != nil {
 		return err
@@ -79,6 +84,9 @@ func (s *Submissions) OfferAgain(ctx context.Context, row change.Row, cp checkpo
 	}
 	if why != nil {
 		return why
+	}
+	if why, err = s.rehearse(ctx, row, &o, &results); cmp.Or(why, err) != nil {
+		return cmp.Or(why, err)
 	}
 	p, err := s.propose(ctx, row, o, results)
 	if err != nil {

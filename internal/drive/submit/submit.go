@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/authorship"
 	"sallyport/internal/drive/check"
@@ -36,6 +37,7 @@ type Parts struct {
 	Standing    *standing.Groups
 	Answers     *approve.Answers
 	Trials      Trials
+	Host        Host
 	Ops         disk.Ops
 	SessionsDir string                                    // folder of sessions
 	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
@@ -48,6 +50,12 @@ type Parts struct {
 // Trials knows what happens on the host once a proposal has landed.
 type Trials interface {
 	Foretell(ctx context.Context, row change.Row, p proposal.Proposal) (then []string, err error)
+}
+
+// Host tries what a change makes of the host itself, before anybody is asked (SM-913).
+type Host interface {
+	// Rehearse returns how it went, or what failed of the candidate; an err is the machine's fault.
+	Rehearse(ctx context.Context, row change.Row, o grounds.Offer) (*proposal.Host, *proposal.CheckResult, error)
 }
 
 // Submissions offers changes to people.
@@ -78,7 +86,27 @@ func (s *Submissions) Submit(ctx context.Context, row change.Row) error {
 	if why != nil {
 		return s.fail(ctx, row, o, results, why, "refused by a check")
 	}
+	if why, err = s.rehearse(ctx, row, &o, &results); err != nil {
+		return err
+	}
+	if why != nil {
+		return s.fail(ctx, row, o, results, why, "refused by the rehearsal")
+	}
 	return s.Ask(ctx, row, o, results, change.Proposed)
+}
+
+// rehearse tries what an offer makes of the host, if it changes that. A candidate that fails is one more check that failed, and why.
+func (s *Submissions) rehearse(ctx context.Context, row change.Row, o *grounds.Offer, results *[]proposal.CheckResult) (why, err error) {
+	if !o.ForHost() || o.Rehearsed != nil {
+		return nil, nil
+	}
+	host, failed, err := s.Host.Rehearse(ctx, row, *o)
+	if failed == nil {
+		o.Rehearsed = host
+		return nil, err
+	}
+	*results = append(*results, *failed)
+	return problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "the %s failed: %s", failed.Command, failed.Why), nil
 }
 
 // fail ends a change that a check or the policy refused, which verb says. Its card is kept, with the check's last words; nobody is asked.

@@ -1,6 +1,11 @@
 package proposal
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"sallyport/internal/base/inert"
+)
 
 // Host is how a change of the host itself was rehearsed before anybody is asked about it (SM-913).
 type Host struct {
@@ -16,3 +21,19 @@ type Host struct {
 
 // Quiet reports whether a trial of it goes by another schema, and so does less than a host otherwise does.
 func (h Host) Quiet() bool { return h.Schema != h.Was }
+
+// Runs says in a clause by which programs the host would run, and how its database changes; "" = as it does now.
+func (h Host) Runs() string {
+	words := ""
+	if h.Release != "" {
+		words = fmt.Sprintf("the host runs by release %.12s (build %s)", h.Release, inert.Line(h.Build))
+	}
+	if h.Quiet() {
+		schema := fmt.Sprintf("its database goes from schema %d to %d", h.Was, h.Schema)
+		if words != "" {
+			schema = words + ", and " + schema
+		}
+		return schema
+	}
+	return words
+}

@@ -56,6 +56,7 @@ type Making struct {
 	Drift      []string
 	Note       string
 	AgentSays  string
+	Host       *Host // how it was rehearsed; nil = it is no change of the host
 	At         time.Time
 	Secrets    *secret.Scanner // takes secrets out of the card's words; nil = by the built-in rules
 }
@@ -79,12 +80,14 @@ func Make(ctx context.Context, m Making) (Proposal, error) {
 	}
 	p := Proposal{
 		Change: m.Change, Number: m.Number, Base: m.Base, Tree: m.Tree, Commit: m.Commit,
-		Edits: m.Edits, Policy: m.Policy, Digest: Sum(m.Change, m.Base, m.Tree, m.Policy), At: m.At,
+		Edits: m.Edits, Policy: m.Policy, At: m.At,
 	}
 	if m.Checkpoint != nil {
 		p.Checkpoint = m.Checkpoint.ID
 	}
 	p.Card, err = m.card(ctx)
+	p.Card.Host = m.Host
+	p.Digest = p.Sum()
 	m.clean(&p.Card)
 	return p, err
 }

@@ -103,6 +103,7 @@ func (p Proposal) Tell(group string) (about string, diff []string, question stri
 	}
 	t.list("marked, and your yes covers it:", marks, "! ")
 	t.checks(c)
+	t.host(c.Host)
 	t.moved(c)
 	t.list("why it cannot land as it stands:", c.Drift, "! ")
 	t.list("on the network:", c.Network, "! ")
@@ -180,6 +181,18 @@ func (t *telling) checks(c Card) {
 			t.line("check FAILED: %s: %s", inert.Line(r.Command), inert.Line(r.Why))
 		}
 	}
+}
+
+// host says how a change of the host was rehearsed, and what that cannot show (SM-913).
+func (t *telling) host(h *Host) {
+	if h == nil {
+		return
+	}
+	if runs := h.Runs(); runs != "" {
+		t.line("once it has landed, %s", runs)
+	}
+	t.list(fmt.Sprintf("rehearsed on a copy of the state without anybody's words (%s):", h.Took.Round(time.Second)), h.Rehearsed, "")
+	t.list("what a rehearsal does not show:", h.Not, "! ")
 }
 
 // after is what becomes of work under way, and what a rollback leaves.

@@ -45,6 +45,9 @@ const (
 	ToolProgram = "/.sallyport/program/sallyport-tool"
 )
 
+// RehearsalMark is seen inside a rehearsal of the host alone, read-only; what it holds says nothing.
+const RehearsalMark = "/.sallyport/rehearsal"
+
 // SelfPath is where sallyport itself is seen inside, read-only, by a Spec whose Argv begins with it: a program that is more than InitPath.
 const SelfPath = "/.sallyport/sallyport"
 

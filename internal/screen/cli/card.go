@@ -34,6 +34,7 @@ func printCard(s sheet, change string, p api.Proposal) {
 	printMarks(s, c)
 	s.list("what it gains or loses", c.Reach, s.yellow("!"))
 	printChecks(s, c)
+	printRehearsed(s, c.Host)
 	printLeftOver(s, c.LeftOver)
 	printMoved(s, c)
 	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
@@ -164,6 +165,19 @@ func printChecks(s sheet, card api.Card) {
 			s.rows("  began with ", "    ", inert.Line(c.With))
 		}
 	}
+}
+
+// printRehearsed shows how a change of the host was tried, and what that cannot show.
+func printRehearsed(s sheet, h *api.Rehearsed) {
+	if h == nil {
+		return
+	}
+	if h.Runs != "" {
+		s.line("")
+		s.rows("  ", "  ", "once it has landed, "+inert.Line(h.Runs))
+	}
+	s.list("rehearsed on a copy of the state without anybody's words ("+duration(time.Duration(h.TookMS)*time.Millisecond)+")", h.Tried, s.green("+"))
+	s.list("what a rehearsal does not show", h.Not, s.yellow("!"))
 }
 
 // printMarks shows what needs a word of its own, path by path: what a tool runs by itself, what tells an agent, what is not

@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"sallyport/internal/base/release"
+	"sallyport/internal/door/api"
+	"sallyport/internal/port/rehearsal"
+	"sallyport/internal/port/rehearsal/inner"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/port/sandbox/bwrap"
+	"sallyport/internal/store"
+	"sallyport/internal/store/sqlite"
+	"sallyport/internal/who/person"
+)
+
+// candidate is what a candidate for the host is made of: what runs, and a copy of the state.
+type candidate struct{ *Daemon }
+
+// Running is where the programs of this daemon lie.
+func (c candidate) Running() (dir string, is release.Release, err error) {
+	return filepath.Dir(c.Self), release.Release{Build: api.Build(), Schema: sqlite.Schema(), Built: time.Now().UTC().Truncate(time.Second)}, nil
+}
+
+// Copy writes the database to a file, without what anybody said or wrote. Who runs as uid is the owner there.
+func (c candidate) Copy(ctx context.Context, to string, uid int) error {
+	if err := sqlite.Blank(ctx, filepath.Join(c.Home, ".state", "sallyport.db"), to, c.Ops); err != nil {
+		return err
+	}
+	db, err := sqlite.Open(ctx, to, c.Ops)
+	if err != nil {
+		return fmt.Errorf("open the copy: %w", err)
+	}
+	err = db.InTx(ctx, func(tx store.Tx) error { return moveIn(ctx, tx, c.control.Owner, uid) })
+	return errors.Join(err, db.Close())
+}
+
+// moveIn gives the owner of a home another account at the terminal, in the place of all that they have there.
+func moveIn(ctx context.Context, tx store.Tx, owner person.Owner, uid int) error {
+	all, err := tx.People(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range all {
+		if k.ID != owner.ID {
+			continue
+		}
+		for _, a := range k.Accounts {
+			if _, err := tx.Unlink(ctx, a.Identity); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.Link(ctx, person.AtTerminal(uid), owner.ID, owner.Name)
+}
+
+// confiner is what runs programs: in a rehearsal of the host, which is a sandbox already, as plain children.
+func (c candidate) confiner(state string) (sandbox.Driver, error) {
+	if rehearsal.Here(c.Home) {
+		return inner.New(c.Home, c.Self)
+	}
+	return bwrap.New(bwrap.Config{Self: c.Self, Root: state, Ops: c.Ops}), nil
+}

@@ -1,0 +1,151 @@
+// Package release makes of a change of the host a candidate, and tries it before anybody is asked: in isolation, on a copy of the state
+// that holds nobody's words, by the keeper that will judge it live (SM-913).
+package release
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
+	programs "sallyport/internal/base/release"
+	"sallyport/internal/base/whole"
+	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/layer"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/repository"
+	"sallyport/internal/port/rehearsal"
+	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/secret"
+	"sallyport/internal/who/group"
+)
+
+// How patient a rehearsal is with a candidate. A trial gives it as long to be ready, and more where its database took longer.
+const (
+	readyMax  = 10 * time.Minute // it may have a large database to bring up to date
+	answerMax = time.Minute
+	endMax    = 10 * time.Second
+	wholeMax  = 30 * time.Minute // of all of it
+)
+
+// Host is what runs now.
+type Host interface {
+	// Running returns the folder that has the programs which run now, and what is known of them.
+	Running() (dir string, is programs.Release, err error)
+	// Copy writes the database as it is to a new file, without what anybody said or wrote, for a home whose owner is uid.
+	Copy(ctx context.Context, to string, uid int) error
+}
+
+// Parts is what rehearsals stand on.
+type Parts struct {
+	*ledger.Ledger
+	Opener   work.Opener
+	Defaults live.Defaults
+	Sandbox  sandbox.Driver
+	Host     Host
+	Secrets  *secret.Scanner
+	Author   git.Signature // of commits of the host's own; its At is ignored
+	Folder   string        // where they take place
+	Ops      disk.Ops
+}
+
+// Rehearsals try candidates.
+type Rehearsals struct{ Parts }
+
+// New returns Rehearsals.
+func New(p Parts) *Rehearsals { return &Rehearsals{p} }
+
+// What a rehearsal is called beside checks, and what none can show.
+const command = "rehearsal of the host"
+
+var never = []string{
+	"no platform and no model is reached",
+	"agents run without sandboxes of their own, and only echo runs",
+	"no change takes a step, and no group but a new one is there",
+}
+
+// Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
+// fault.
+func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Offer) (host *proposal.Host, failed *proposal.CheckResult, err error) {
+	rs.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "check", Text: command})
+	began := time.Now()
+	dir, is, err := rs.Host.Running()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the programs that run: %w", err)
+	}
+	report, err := rs.rehearse(ctx, row, o, dir, is)
+	took := time.Since(began).Round(time.Millisecond)
+	if err != nil {
+		return nil, nil, fmt.Errorf("rehearse the host with %s: %w", row.ID, err)
+	}
+	if f := report.Failed; f != nil {
+		return nil, &proposal.CheckResult{
+			Command: command, Took: took, Why: stepNames[f.Step] + ": " + rs.Secrets.Redact(f.Why), Tail: rs.Secrets.Redact(f.Tail),
+		}, nil
+	}
+	h := &proposal.Host{Build: is.Build, Schema: is.Schema, Was: is.Schema, Not: slices.Clone(never), Took: took}
+	for _, s := range report.Done {
+		h.Rehearsed = append(h.Rehearsed, fmt.Sprintf("%s (%s)", stepNames[s.Name], s.Took.Round(10*time.Millisecond)))
+		if s.Name == rehearsal.Start {
+			h.Migration = s.Took
+		}
+	}
+	return h, nil, nil
+}
+
+// stepNames say what is tried in a step.
+var stepNames = map[string]string{
+	rehearsal.Start:  "it starts: it loads its settings, brings a copy of the database up to date, and answers",
+	rehearsal.Answer: "the agent echo answers a message",
+	rehearsal.End:    "it ends when it is asked to",
+	rehearsal.Again:  "it starts a second time",
+	rehearsal.Last:   "it ends again",
+}
+
+// rehearse plays one candidate.
+func (rs *Rehearsals) rehearse(ctx context.Context, row change.Row, o grounds.Offer, dir string, is programs.Release) (rehearsal.Report, error) {
+	ref := repository.RefRoot(row.ID) + "rehearsal"
+	who := rs.Author
+	who.At = row.Created
+	staged, err := group.Stage(ctx, o.Host, o.Commit, group.By{Ref: ref, Author: who, Committer: who})
+	if problem.KindOf(err) == problem.Refused { // by what its files say
+		return rehearsal.Report{Failed: &rehearsal.Failure{Step: rehearsal.Answer, Why: problem.Of(err).Text}}, nil
+	}
+	if err != nil {
+		return rehearsal.Report{}, err
+	}
+	w := rs.Opener.With(row, o.Host, o.Judging)
+	shown, err := rs.Opener.Show(ctx, w, layer.Stock{}, staged)
+	if err == nil {
+		defer rs.Opener.Discard(ctx, shown)
+		err = repository.DropRefs(ctx, o.Host, map[string]git.OID{ref: staged})
+	}
+	if err != nil {
+		return rehearsal.Report{}, err
+	}
+
+	place := filepath.Join(rs.Folder, string(row.ID))
+	defer func() { _ = whole.Remove(rs.Ops, "rehearsal:clear", place) }() // the next of this change does, or the next daemon
+	digest, err := rs.furnish(ctx, place, w.Spec.Owner, dir, is)
+	if err != nil {
+		return rehearsal.Report{}, err
+	}
+	spec, err := rs.spec(ctx, w, place, rehearsal.Order{
+		Home: sandbox.Mountpoint, Program: filepath.Join(sandbox.Mountpoint, stateFolder, "releases", digest, programs.Program),
+		Ready: readyMax, Answer: answerMax, End: endMax,
+	})
+	if err != nil {
+		return rehearsal.Report{}, err
+	}
+	spec.Tree = shown.Tree
+	spec.Tree.GitDir, spec.Tree.Objects = "", nil // what stood in the home before is not shown
+	return rs.run(ctx, spec)
+}

@@ -1,0 +1,203 @@
+package release_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	programs "sallyport/internal/base/release"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/port/rehearsal"
+	"sallyport/internal/port/sandbox"
+)
+
+// host is what runs, as a test plays it.
+type host struct {
+	dir   string
+	fault error
+
+	mu     sync.Mutex
+	copied int // how often the state was
+}
+
+func newHost(t *testing.T) *host {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, programs.Program), []byte("what runs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &host{dir: dir}
+}
+
+func (h *host) Running() (string, programs.Release, error) {
+	return h.dir, programs.Release{Build: "now", Schema: 7}, nil
+}
+
+func (h *host) Copy(_ context.Context, to string, _ int) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.copied++
+	if h.fault != nil {
+		return h.fault
+	}
+	return os.WriteFile(to, []byte("a copy"), 0o600)
+}
+
+// stage is a home in which a rehearsal is played.
+type stage struct {
+	*drivetest.Assistants
+	host  *host
+	plays func(n int) (rehearsal.Report, int) // the nth rehearsal, from 1, and its exit status
+
+	mu    sync.Mutex
+	specs []sandbox.Spec
+	saw   []string // what lay in the home that was rehearsed
+}
+
+// staged has a dev agent write a file of the home each time that it works, and rehearsals played.
+func staged(h *drivetest.Home, path string, plays func(n int) (rehearsal.Report, int)) (*stage, *drivetest.Troupe) {
+	a, troupe := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+		s.Write(path, "changed\n")
+		return "", nil
+	})
+	s := &stage{Assistants: a, host: newHost(h.T), plays: plays}
+	h.Parts.Candidates, h.Parts.Settings.Rehearsals = s.host, filepath.Join(h.Parts.Home, "state", "rehearsals")
+	others := h.Cage.Program
+	h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
+		if len(spec.Argv) < 3 || spec.Argv[2] != "rehearse" {
+			return others(spec, killed)
+		}
+		s.mu.Lock()
+		s.specs = append(s.specs, spec)
+		n := len(s.specs)
+		for _, name := range []string{path, "groups/echo/runner/runner.yaml", "groups/echo/runner/prompts/system.md", "groups/other/AGENTS.md", "template/runner/runner.yaml"} {
+			if _, err := os.Lstat(filepath.Join(spec.Tree.Dir, name)); err == nil {
+				s.saw = append(s.saw, name)
+			}
+		}
+		s.mu.Unlock()
+		report, status := s.plays(n)
+		_ = json.NewEncoder(spec.Stdout).Encode(report)
+		return status
+	}
+	return s, troupe
+}
+
+func well() rehearsal.Report {
+	return rehearsal.Report{Done: []rehearsal.Step{
+		{Name: rehearsal.Start, Took: 3 * time.Second}, {Name: rehearsal.Answer, Took: time.Second}, {Name: rehearsal.End}, {Name: rehearsal.Again}, {Name: rehearsal.Last},
+	}}
+}
+
+// TestAChangeOfTheHostIsRehearsedBeforeAnybodyIsAsked holds SM-913: on its files, on a copy of the state, without what is anybody's.
+func TestAChangeOfTheHostIsRehearsedBeforeAnybodyIsAsked(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
+		if err := os.MkdirAll(filepath.Join(h.Repo, "groups", "other"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(h.Repo, "groups", "other", "AGENTS.md"), []byte("private\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.Git("add", "-A")
+		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "another group")
+		c, _ := s.Begin()
+		p := s.Show(c, s.Offer(c)).Proposal
+		got := p.Card.Host
+		if got == nil || got.Release != "" || got.Schema != 7 || got.Was != 7 || got.Quiet() || got.Migration != 3*time.Second || len(got.Rehearsed) != 5 || len(got.Not) == 0 {
+			t.Fatalf("the card says %+v", got)
+		}
+		if err := proposal.Verify(*p); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"docs/page.md", "groups/echo/runner/runner.yaml", "groups/echo/runner/prompts/system.md", "template/runner/runner.yaml"}; !slices.Equal(s.saw, want) {
+			t.Errorf("what was rehearsed has %q", s.saw)
+		}
+		spec := s.specs[0]
+		if len(s.specs) != 1 || s.host.copied != 1 || spec.Tree.GitDir != "" || len(spec.Tree.Objects) > 0 || spec.Egress != "" || len(spec.Mounts) > 0 {
+			t.Errorf("%d rehearsals, %d copies: %+v", len(s.specs), s.host.copied, spec)
+		}
+		if !slices.Contains(spec.Env, rehearsal.Variable+"=1") || !slices.ContainsFunc(spec.Own, func(b sandbox.Bind) bool { return b.Target == sandbox.RehearsalMark && !b.Writable }) {
+			t.Errorf("nothing says there that it is a rehearsal: %q, %v", spec.Env, spec.Own)
+		}
+		if left, err := os.ReadDir(h.Parts.Settings.Rehearsals); err != nil || len(left) > 0 {
+			t.Errorf("it left %v, %v", left, err)
+		}
+		about, _, _ := p.Tell("echo")
+		for _, words := range []string{"rehearsed on a copy of the state without anybody's words", "the agent echo answers a message (1s)", "what a rehearsal does not show:"} {
+			if !strings.Contains(about, words) {
+				t.Errorf("the card in a conversation lacks %q:\n%s", words, about)
+			}
+		}
+	})
+}
+
+// TestAChangeOfAGroupIsNotRehearsed holds that who changes itself alone waits for no rehearsal.
+func TestAChangeOfAGroupIsNotRehearsed(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "template/runner/prompts/system.md", func(int) (rehearsal.Report, int) { return well(), 0 })
+		c, _ := s.Begin()
+		if got := s.Show(c, s.Offer(c)).Proposal.Card.Host; got != nil || len(s.specs) > 0 {
+			t.Errorf("%+v, after %d rehearsals", got, len(s.specs))
+		}
+	})
+}
+
+// TestACandidateThatFailsGoesBackToItsAgent holds SM-913: nobody is asked, and the agent hears the step and what was printed.
+func TestACandidateThatFailsGoesBackToItsAgent(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, troupe := staged(h, "docs/page.md", func(n int) (rehearsal.Report, int) {
+			if n > 1 {
+				return well(), 0
+			}
+			return rehearsal.Report{Done: well().Done[:1], Failed: &rehearsal.Failure{Step: rehearsal.Answer, Why: "the agent echo did not say hello", Tail: "panic: in the answer"}}, 0
+		})
+		c, _ := s.Begin()
+		chg := s.Propose(c)
+		d := s.Is(c, chg, change.Working)
+		if len(d.Proposal.Card.Checks) != 1 || d.Proposal.Card.Checks[0].OK || d.Proposal.Card.Host != nil {
+			t.Errorf("its card says %+v", d.Proposal.Card)
+		}
+		told := troupe.Told()
+		for _, words := range []string{"rehearsal of the host", "the agent echo answers a message: the agent echo did not say hello", "panic: in the answer"} {
+			if last := told[len(told)-1]; !strings.Contains(last, words) {
+				t.Errorf("its agent does not hear %q: %q", words, last)
+			}
+		}
+	})
+}
+
+// TestWhatIsNoFaultOfTheCandidateIsTriedAgain holds that a machine's fault sends nothing back, and asks nobody.
+func TestWhatIsNoFaultOfTheCandidateIsTriedAgain(t *testing.T) {
+	for name, spoil := range map[string]func(s *stage) (mend func()){
+		"the state cannot be copied": func(s *stage) func() {
+			s.host.fault = errors.New("no space")
+			return func() { s.host.mu.Lock(); s.host.fault = nil; s.host.mu.Unlock() }
+		},
+		"the rehearser fails": func(s *stage) func() {
+			s.plays = func(int) (rehearsal.Report, int) { return rehearsal.Report{}, rehearsal.StatusFault }
+			return func() { s.plays = func(int) (rehearsal.Report, int) { return well(), 0 } }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				s, troupe := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
+				mend := spoil(s)
+				c, _ := s.Begin()
+				chg := s.Propose(c)
+				if st := s.Show(c, chg).Change.State; st == change.AwaitingApproval || st == change.Working || len(troupe.Told()) != 1 {
+					t.Errorf("it is %s, and its agent was told %q", st, troupe.Told())
+				}
+				mend()
+			})
+		})
+	}
+}
