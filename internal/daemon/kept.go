@@ -141,7 +141,8 @@ func against(keeper int) string {
 }
 
 // PutRelease has a home run by the programs beside this one from its next start under a keeper on: they are copied into the home, and
-// are its current release. It is what a person at the machine does who starts `serve`.
+// are its current release. It is what a person at the machine does who starts `serve`. While a change of the host is under way nothing is
+// put there: the keeper brings that to its end first.
 //
 // Errors: client.ErrTaken if a keeper has the home; problem.Unavailable if the home cannot be written, or there is no keeper to become.
 func PutRelease(o Options) (keeperPath string, err error) {

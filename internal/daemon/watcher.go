@@ -33,9 +33,6 @@ func (d *Daemon) watcher(state string) watcher {
 	return watcher{Daemon: d, dir: filepath.Join(state, "deadman")}
 }
 
-// inService is the variable that the unit of a service sets: what starts a keeper again that dies is then the service manager.
-const inService = "SALLYPORT_SERVICE"
-
 // Arm writes the record, then starts the keeper on it. A machine without a keeper lands all
 // the same: what a dead daemon leaves open is then finished by the next command, not by itself.
 func (k watcher) Arm(l id.Landing, w guard.Watched) error {
@@ -54,7 +51,7 @@ func (k watcher) Arm(l id.Landing, w guard.Watched) error {
 	if err := deadman.Arm(k.Ops, k.dir, armed); err != nil {
 		return err
 	}
-	if k.Line != nil && os.Getenv(inService) != "" {
+	if k.Line != nil && os.Getenv(keeper.InService) != "" {
 		return nil
 	}
 	err = k.Ops.Do("keeper:start", func() error {

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 			os.Exit(serve(os.Args[2:]))
 		case "agent":
 			syscall.Exit(play(os.Args[2:])) // at once: with the race detector in it os.Exit sleeps a second in there
-		case "start", "watch", "serve":
+		case "start", "watch", "serve", "again":
 			endWithLane()
 			os.Exit(keeper.Main(os.Args[1:], os.Stdout, os.Stderr))
 		}

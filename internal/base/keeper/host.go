@@ -20,12 +20,12 @@ type host struct {
 	now    func() (deadman.Moment, error)
 	room   func(least int64) (short string)
 	revert func(context.Context, Record) error // the old release's own way back, once
-	watch  func(Record) error                  // has another process start a keeper should this one die
+	watch  func() error                        // has another process start a keeper should this one die; nil = a service manager does
 	tell   func(format string, a ...any)
 
 	r       Record // as it is on the disk; of no change while Step is ""
 	starts  int    // how often an old daemon was started again at step Armed
-	watched string // the change that watch was called for
+	watched bool   // watch was called for it
 }
 
 // look reads the record. Once the keeper alone writes it, what it has written counts: nobody saves a trial by taking the file away.
@@ -37,12 +37,16 @@ func (h *host) look() error {
 	if err != nil {
 		return err
 	}
-	if !is {
-		r, h.starts, h.watched = Record{}, 0, ""
-	}
-	if h.r = r; is && h.watched != r.Change && h.watch != nil {
-		h.watched = r.Change
-		if err := h.watch(r); err != nil {
+	h.r = r
+	switch {
+	case !is && h.watched: // what disarmed it may have come between
+		h.starts, h.watched = 0, false
+		return deadman.Disarm(h.ops, Folder(h.home), watchName)
+	case !is:
+		h.starts = 0
+	case !h.watched && h.watch != nil:
+		h.watched = true
+		if err := h.watch(); err != nil {
 			h.tell("nobody starts a keeper again that dies in host change %s: %v", r.Change, err)
 		}
 	}

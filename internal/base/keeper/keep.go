@@ -268,8 +268,10 @@ func (l *life) runOut() {
 	case !l.silent: // this process may have stood still itself, and what was said waits in the pipe
 		l.silent = true
 		l.patience.Reset(hearMax)
+	case l.onTrial():
+		l.end(fmt.Sprintf("it was silent for %s", quietMax))
 	default:
-		l.end(fmt.Sprintf("it was silent for %s", l.silentMax()))
+		l.end(fmt.Sprintf("it was silent for %s", silentMax))
 	}
 }
 

@@ -18,20 +18,24 @@ import (
 
 // daemon is one that a test plays. It ends when it is killed, and when it is asked to unless it is deaf.
 type daemon struct {
-	words chan said
-	ended chan exit
-	deaf  bool
-	heard []string
+	words   chan said
+	ended   chan exit
+	deaf    bool
+	heard   []string
+	answers chan reply
+	over    chan struct{} // closed once it has ended
 }
 
 func (d *daemon) child() child {
 	end := func(e exit) {
 		select {
 		case d.ended <- e:
+			close(d.over)
 		default:
 		}
 	}
 	return child{words: d.words, ended: d.ended,
+		answer: func(_ int, r reply) { d.answers <- r },
 		stop: func() {
 			d.heard = append(d.heard, "stop")
 			if !d.deaf {
@@ -42,6 +46,10 @@ func (d *daemon) child() child {
 			d.heard = append(d.heard, "kill")
 			end(exit{-1, "signal: killed"})
 		}}
+}
+
+func newDaemon() *daemon {
+	return &daemon{words: make(chan said), ended: make(chan exit, 1), answers: make(chan reply, 1), over: make(chan struct{})}
 }
 
 // none is the family of a keeper without processes.
@@ -79,7 +87,7 @@ func (h *house) parts() parts {
 			live := h.lives[0]
 			h.lives = h.lives[1:]
 			h.say("start")
-			d := &daemon{words: make(chan said), ended: make(chan exit, 1)}
+			d := newDaemon()
 			go live(d)
 			return d.child(), nil
 		},
@@ -167,7 +175,8 @@ func TestWhoIsAskedToEndAsksTheDaemonAndWaits(t *testing.T) {
 			var d *daemon
 			p := (&house{}).parts()
 			p.start = func(Last, string) (child, error) {
-				d = &daemon{words: make(chan said), ended: make(chan exit, 1), deaf: deaf}
+				d = newDaemon()
+				d.deaf = deaf
 				go ready(d)
 				return d.child(), nil
 			}

@@ -30,17 +30,24 @@ const Program = "sallyport-keeper"
 // ExitTaken is the exit status of a keeper, and of a daemon, whose home another one has.
 const ExitTaken = 75
 
-// Main is the keeper's whole program; it returns its exit status. Beside `serve` it has the words of deadman.Main.
+// Main is the keeper's whole program; it returns its exit status. Beside `serve`, and `again`, which is `serve` in the background, it
+// has the words of deadman.Main.
 func Main(args []string, stdout, stderr io.Writer) int {
-	if len(args) != 2 || args[0] != "serve" || !filepath.IsAbs(args[1]) {
+	if len(args) != 2 || args[0] != "serve" && args[0] != "again" || !filepath.IsAbs(args[1]) {
 		return deadman.Main(args, stdout, stderr)
 	}
-	// A daemon is told of the end of the thread that started it, not of the process: so one thread starts them all, and stays.
-	runtime.LockOSThread()
 	deadman.CloseInherited()
-	status, err := serve(args[1], stderr)
+	status, err := 0, error(nil)
+	if args[0] == "again" {
+		status, err = 0, again(args[1])
+	} else {
+		// A daemon is told of the end of the thread that started it, not of the process: so one thread starts them all, and stays.
+		runtime.LockOSThread()
+		status, err = serve(args[1], stderr)
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", Program, err)
+		status = max(status, 1)
 	}
 	return status
 }
@@ -74,6 +81,9 @@ func serve(home string, stderr io.Writer) (status int, err error) {
 			family.adopt(true)
 			return revert(ctx, home, r)
 		},
+	}
+	if os.Getenv(InService) == "" {
+		h.watch = func() error { return watch(home, self) }
 	}
 	if h.idle() {
 		if err := remove(disk.Ops{}, home); err != nil { // what an arming has left that did not come to its end

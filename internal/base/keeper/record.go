@@ -56,6 +56,7 @@ const (
 	recordName  = "record.json"
 	reserveName = "reserve" // space for the way back
 	oldName     = "old"     // a folder of releases with one in it: the way back runs from it
+	watchName   = "watch"   // of deadman's record, where no service manager starts a keeper again that dies
 	recordMax   = 1 << 20   // bytes
 )
 
@@ -204,6 +205,9 @@ func remove(ops disk.Ops, home string) error {
 	}
 	dir := Folder(home)
 	if err := discard(ops, "keeper:forget", filepath.Join(dir, oldName)); err != nil {
+		return err
+	}
+	if err := deadman.Disarm(ops, dir, watchName); err != nil {
 		return err
 	}
 	return discard(ops, "keeper:remove", filepath.Join(dir, recordName))

@@ -16,35 +16,18 @@ import (
 	"sallyport/internal/base/release"
 )
 
-// put puts a release into a home whose program says a word.
-func put(t *testing.T, home, says string) (digest string) {
-	t.Helper()
-	from := t.TempDir()
-	if err := os.WriteFile(filepath.Join(from, release.Program), []byte("#!/bin/sh\necho "+says+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	r, err := release.In(home, disk.Ops{}).Put(from, release.Release{Build: says, Built: time.Unix(0, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Digest
-}
-
 var plain, hash, _ = NewCode()
 
-// armable is a record that can be armed in a home with two releases, of which the old one is the current.
-func armable(t *testing.T, home string) Record {
+// armable is a home with two releases, of which the old one is the current, and a record that can be armed in it.
+func armable(t *testing.T) (home string, r Record) {
 	t.Helper()
-	r := Record{Change: "chg-1", Old: put(t, home, "old"), New: put(t, home, "new"), Code: hash, Slack: time.Second}
-	if err := release.In(home, disk.Ops{}).Use(r.Old); err != nil {
-		t.Fatal(err)
-	}
 	now, err := deadman.Now()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Due = deadman.Deadline{Set: now, In: 5 * time.Minute}
-	return r
+	return furnish(t, false), Record{
+		Change: "chg-1", Old: furnished.old, New: furnished.new, Code: hash, Slack: time.Second, Due: deadman.Deadline{Set: now, In: 5 * time.Minute},
+	}
 }
 
 // lies returns what lies in the keeper's folder of a home.
@@ -96,8 +79,7 @@ func TestOnlyTheCodeMatches(t *testing.T) {
 func TestAHostChangeIsArmedWholeOrNotAtAll(t *testing.T) {
 	const reserved = 1 << 20
 	ops := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
-		home := t.TempDir()
-		r := armable(t, home)
+		home, r := armable(t)
 		crashed, err := disktest.Run(func() error { return Arm(c.Ops(), home, r, reserved) })
 		if err != nil || crashed != c.Crashed() {
 			t.Fatalf("crashed = %v, err = %v", crashed, err)
@@ -138,8 +120,7 @@ func TestAHostChangeIsArmedWholeOrNotAtAll(t *testing.T) {
 
 func TestWhatIsDisarmedIsArmedUntilAllOfItIsGone(t *testing.T) {
 	disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
-		home := t.TempDir()
-		r := armable(t, home)
+		home, r := armable(t)
 		if err := Arm(disk.Ops{}, home, r, 1<<20); err != nil {
 			t.Fatal(err)
 		}
@@ -226,8 +207,7 @@ func TestWhatCannotBeArmedSaysWhy(t *testing.T) {
 		"a deadline far away":     {func(_ string, r *Record) { r.Due.In = 2 * time.Hour }, 1, nil, "is not within"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			home := t.TempDir()
-			r := armable(t, home)
+			home, r := armable(t)
 			row.spoil(home, &r)
 			before, was, _ := RecordOf(home)
 			err := Arm(disk.Ops{}, home, r, row.reserve)
@@ -250,8 +230,7 @@ func TestWhatCannotBeArmedSaysWhy(t *testing.T) {
 }
 
 func TestOnlyWhatIsArmedIsDisarmed(t *testing.T) {
-	home := t.TempDir()
-	r := armable(t, home)
+	home, r := armable(t)
 	if err := Disarm(disk.Ops{}, home, "chg-1"); err != nil {
 		t.Errorf("nothing is armed: %v", err)
 	}

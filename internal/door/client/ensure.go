@@ -19,7 +19,6 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/chat/prompt"
 	"sallyport/internal/door/api"
 )
 
@@ -259,15 +258,10 @@ func (s Starter) wait() time.Duration {
 	return s.Wait
 }
 
-// passed are the variables a daemon is started with: where things are and how to write
-// them, nothing that could be a secret or change what git does.
-var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL",
-	"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "SALLYPORT_HOME", prompt.LimitVariable, "GOCOVERDIR", "GORACE"}
-
 // DaemonEnvironment is what a daemon of this person's is started with.
 func (p Person) DaemonEnvironment() []string {
 	var env []string
-	for _, name := range passed {
+	for _, name := range keeper.Passed {
 		if v := p.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

@@ -1,0 +1,102 @@
+package keeper
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/release"
+)
+
+// TestARealTrialIsConfirmed has real processes on both ends of the pipe.
+func TestARealTrialIsConfirmed(t *testing.T) {
+	home, r := armedHome(t)
+	if err := os.WriteFile(plays(home, "code"), []byte(plain), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keeper := keeps(t, home, InService+"=1")
+	await(t, "end of the host change", over(home))
+	want := lines("old at armed", "handed over: <nil>", "new at handed", "new ends", "new at ready 1",
+		"asked: <nil>; a wrong code: 4 left, this is not the code", `confirmed by "somebody", <nil>`)
+	if got := noted(t, home); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if now, err := release.In(home, disk.Ops{}).Current(); now != r.New || err != nil {
+		t.Errorf("current is %.12s, %v", now, err)
+	}
+	if left := lies(t, home); left != "" {
+		t.Errorf("left over: %q", left)
+	}
+
+	// What a daemon on trial leaves is the keeper's, and it takes the dead away.
+	await(t, "keeper that adopts", func() bool {
+		raw, err := os.ReadFile(plays(home, "adopted-by"))
+		return err == nil && string(raw) == strconv.Itoa(keeper.Process.Pid)
+	})
+	await(t, "end of the dead", func() bool { return childrenOf(keeper) == 1 })
+}
+
+// What a version on trial leaves behind would work on beside the old one, in the same home. The way back runs from a copy, and after
+// all of that is gone.
+func TestNothingSurvivesATrialThatGoesBack(t *testing.T) {
+	home, r := armedHome(t)
+	if err := os.WriteFile(plays(home, "fail"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := exec.Command("/proc/self/exe", "survive", t.TempDir(), "stubborn") // what was there before is nobody's to end
+	if err := before.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer before.Wait()
+	defer before.Process.Kill()
+	keeps(t, home, InService+"=1")
+	await(t, "end of the host change", over(home))
+	want := lines("old at armed", "handed over: <nil>", "new at handed", "new ends", "new at ready 1", "it dies",
+		"revert from old at back with 0 survivors", "revert from old at back with 0 survivors", "old at back")
+	if got := noted(t, home); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if now, err := release.In(home, disk.Ops{}).Current(); now != r.Old || err != nil {
+		t.Errorf("current is %.12s, %v", now, err)
+	}
+	if left := alive(home); len(left) > 0 {
+		t.Errorf("these run on: %v", left)
+	}
+	if is, err := deadman.Look(before.Process.Pid); err != nil || !deadman.Alive(is) {
+		t.Errorf("what was there before is gone, %v", err)
+	}
+	raw, err := os.ReadFile(plays(home, "log"))
+	if err != nil || strings.Count(string(raw), `not yet`) != 1 {
+		t.Errorf("the log does not say what the way back said: %v", err)
+	}
+	if left := lies(t, home); left != "" {
+		t.Errorf("left over: %q", left)
+	}
+}
+
+// Without a service manager a process apart starts a keeper again that was killed, and the host change goes on.
+func TestAKeeperThatIsKilledInATrialIsStartedAgain(t *testing.T) {
+	home, r := armedHome(t)
+	keeper := keeps(t, home, InService+"=")
+	await(t, "trial", func() bool { r, _, err := RecordOf(home); return err == nil && r.Step == Handed })
+	if err := keeper.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "end of the host change", over(home))
+	if now, err := release.In(home, disk.Ops{}).Current(); now != r.Old || err != nil {
+		t.Errorf("current is %.12s, %v", now, err)
+	}
+	if got := noted(t, home); !strings.HasSuffix(got, "old at back") {
+		t.Error(got)
+	}
+	for _, name := range strings.Fields(lies(t, home)) {
+		if name != "watch.log" && name != "watch.out" { // what the watcher has to tell
+			t.Errorf("left over: %q", name)
+		}
+	}
+}
