@@ -47,5 +47,6 @@ func (l *line) alone(ctx context.Context, e channel.Event) (address string, err 
 
 // codeText is how the code of a change is given.
 func codeText(of id.Change, plain string) string {
-	return fmt.Sprintf("This code keeps %s once it is on trial: %s\nThe host lands it now, starts again and asks whether it is to stay. Then reply `confirm` and this code. It is shown once: without it the host goes back by itself.", of, plain)
+	return fmt.Sprintf("This code keeps %s once it is on trial: %s\nThe host lands it now, starts again and asks whether it is to stay. Then reply `confirm` and this code. It is shown once: without it the host goes back by itself. "+
+		"Where a platform lets its bot read what it said, it guards against a version with a mistake, and not against one that means harm.", of, plain)
 }
