@@ -194,13 +194,16 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 // cmdID takes the first id of a kind from what was said last: id VAR chg|apr|ckpt [N], N counts from 1.
 func cmdID(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) < 2 {
-		ts.Fatalf("usage: id VARIABLE chg|apr|ckpt [N]")
+		ts.Fatalf("usage: id VARIABLE chg|apr|ckpt|code [N]")
 	}
 	n := 1
 	if len(args) > 2 {
 		n, _ = strconv.Atoi(args[2])
 	}
 	pattern := regexp.MustCompile(`\b` + args[1] + `-[0-9a-z]+(-[0-9a-f]+)?\b`)
+	if args[1] == "code" { // that a change of the host is confirmed with
+		pattern = regexp.MustCompile(`\b([A-Z2-9]{4}-){2}[A-Z2-9]{4}\b`)
+	}
 	var ids []string
 	seen := map[string]bool{}
 	for _, id := range pattern.FindAllString(ts.ReadFile("stdout")+"\n"+ts.ReadFile("stderr"), -1) {

@@ -25,8 +25,11 @@ const (
 	tailMax  = 2048             // bytes of the command's output that go into the log
 )
 
+// program is what a keeper is called, whatever path it is started by.
+const program = "sallyport-keeper"
+
 // ErrNoKeeper says that there is no keeper to start.
-var ErrNoKeeper = errors.New("the program sallyport-keeper is missing")
+var ErrNoKeeper = errors.New("the program " + program + " is missing")
 
 func found(keeper string) (string, error) {
 	info, err := os.Stat(keeper)
@@ -52,6 +55,7 @@ func Start(ctx context.Context, keeper, record string) error {
 	// The process we start only starts the one that stays: so the keeper is
 	// nobody's to reap, and we know when it watches.
 	cmd := exec.CommandContext(ctx, keeper, "start", record)
+	cmd.Args[0] = program // its path may be a process's, which names no program
 	cmd.Dir, cmd.Env = "/", append([]string{"PATH=/usr/bin:/bin"}, race.Options()...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = startMax // the keeper lets go of our pipe a moment after it has said that it watches

@@ -18,6 +18,7 @@ const (
 	readyMax  = 10 * time.Minute       // until it answers: it may have a large database to bring up to date
 	silentMax = 3 * time.Minute        // between two beats
 	hearMax   = 10 * time.Second       // more, for one that was said and not heard
+	partMax   = 2 * time.Second        // of one that has itself asked to go back
 	endMax    = 45 * time.Second       // from being asked to end until it has
 	pauseMin  = time.Second            // before a second start in a row; doubles after each
 	pauseMax  = time.Minute            //
@@ -221,6 +222,7 @@ func (l *life) do(does deed) {
 		l.planned = true
 		l.kill()
 	case finish:
+		l.fresh = false // what it is asked next is another change's
 		l.family.adopt(false)
 	}
 }
@@ -254,6 +256,12 @@ func (l *life) hear(word said) {
 		}
 		does, r := l.host.answer(word.word, a, l.fresh)
 		l.answer(word.number, r)
+		if does == goBack { // who asked for it is told so before this daemon ends
+			l.planned = true
+			l.stop()
+			l.patience.Reset(partMax)
+			return
+		}
 		l.do(does)
 	}
 }

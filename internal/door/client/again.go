@@ -15,14 +15,20 @@ var errGone = problem.New(problem.Unavailable, "the daemon went away")
 // made can start one; any other returns the first error.
 func (c *Client) surely(ctx context.Context, do func() error) error {
 	err := do()
-	if c.restart == nil || !errors.Is(err, errGone) && !errors.Is(err, ErrNoDaemon) {
-		return err
+	for again := 0; c.restart != nil && (errors.Is(err, errGone) || errors.Is(err, ErrNoDaemon)); again++ {
+		if again > 0 && (again > movesMax || !c.HostMoves()) {
+			return err
+		}
+		if err := c.ComeBack(ctx, err); err != nil { // which waits: on its way out a socket may still take what nobody hears
+			return err
+		}
+		err = do()
 	}
-	if err := c.ComeBack(ctx, err); err != nil { // which waits: on its way out a socket may still take what nobody hears
-		return err
-	}
-	return do()
+	return err
 }
+
+// movesMax is how often a host that changes itself may go away under one question: it starts twice, and may go back.
+const movesMax = 5
 
 // startError is a daemon that went away and could not be started again; the latter is what is to be told.
 type startError struct{ first, start error }

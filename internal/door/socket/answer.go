@@ -110,9 +110,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refuseWith answers with a problem. A fault of ours is logged too: the person sees it once, the log keeps it.
+// refuseWith answers with a problem. A fault of ours is logged too: the person sees it once, the log keeps it. That a daemon ends in the middle
+// of a verb is no fault: nobody is answered then, and who asks asks the next daemon.
 func (d *door) refuseWith(w http.ResponseWriter, r *http.Request, err error) {
 	body, status := d.problemOf(err)
+	if body.Kind == string(problem.Internal) && r.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
 	if body.Kind == string(problem.Internal) {
 		d.log.Error("verb went wrong", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("error", err))
 	}

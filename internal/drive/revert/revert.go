@@ -71,7 +71,7 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 		if err := rs.Trials.RollBack(ctx, changeID, by, reason); err != nil {
 			return change.Row{}, err
 		}
-		return rs.Row(ctx, changeID)
+		return rs.Row(context.WithoutCancel(ctx), changeID)
 	case row.State == change.RolledBack && row.RevertedBy == "":
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s was rolled back already: %s", changeID, row.Reason)
 	case row.State == change.RolledBack:
