@@ -39,7 +39,7 @@ type Parts struct {
 	Submissions *submit.Submissions
 	Checks      *check.Checker
 	Trials      Trials
-	Backups     string                                    // folder of the database's copies
+	Backups     string // folder of the database's copies
 	Host        guard.Host
 	Tidy        func(ctx context.Context, row change.Row) // clears up after a change that has ended
 }
