@@ -69,7 +69,7 @@ func TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce(t *testing.T) {
 		drivetest.Keep(h)
 		yes, show := proposed(h, "docs/more.md")
 		card := show().Proposal.Card
-		if card.Class != "host" || card.Typed != "CONFIRM HOST" || len(card.Banner) != 1 || !strings.HasPrefix(card.Banner[0], "Host-level changes run with full credential scope") {
+		if card.Title != "Change the host" || card.Class != "host" || card.Typed != "CONFIRM HOST" || len(card.Banner) != 1 || !strings.HasPrefix(card.Banner[0], "Host-level changes run with full credential scope") {
 			t.Errorf("its card is %q, %q, %q", card.Class, card.Typed, card.Banner)
 		}
 		typed := approve.Words{Via: "chat", Marked: true, Typed: "CONFIRM HOST"}

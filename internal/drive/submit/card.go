@@ -16,8 +16,20 @@ import (
 	"sallyport/internal/port/egress"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 )
+
+// headline is what the host calls a change that an agent asks for.
+func headline(row change.Row, reaches right.Class) string {
+	switch reaches {
+	case right.Host:
+		return "Change the host"
+	case right.Combined:
+		return "Change the host, and what the group " + row.Request.Group + " runs"
+	}
+	return row.Request.Headline()
+}
 
 // propose computes the proposal and its card.
 func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Offer, results []proposal.CheckResult) (proposal.Proposal, error) {
@@ -31,7 +43,7 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 	}
 	text, wish := row.Request.Text, ""
 	if row.Request.OfAgent() {
-		text, wish = row.Request.Headline(), row.Request.Text
+		text, wish = headline(row, right.Class(o.Class)), row.Request.Text
 	}
 	p, err := proposal.Make(ctx, proposal.Making{
 		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
