@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/inside/rehearser"
 	"sallyport/internal/inside/runner"
 	"sallyport/internal/screen/cli"
+	"sallyport/internal/store/sqlite"
 )
 
 func main() { os.Exit(run()) }
@@ -40,7 +41,7 @@ func run() int {
 		}
 		return runner.Main(os.Args[2:])
 	}
-	program := cli.System(cli.Host{Daemon: serve, GoBack: goBack, Keep: keep})
+	program := cli.System(cli.Host{Daemon: serve, GoBack: goBack, Keep: keep, Schema: sqlite.Schema()})
 	program.Uninstall = func(ctx context.Context, home, repo string, agree func(api.Uninstall) (bool, error)) (api.Uninstall, error) {
 		return daemon.Uninstall(ctx, daemon.Options{Home: home}, repo, agree)
 	}

@@ -26,6 +26,12 @@ func (c candidate) Running() (dir string, is release.Release, err error) {
 	return filepath.Dir(c.Self), release.Release{Build: api.Build(), Schema: sqlite.Schema(), Built: time.Now().UTC().Truncate(time.Second)}, nil
 }
 
+// Releases is where the home keeps its releases.
+func (c candidate) Releases() release.Folder { return release.In(c.Home, c.Ops) }
+
+// Registries is what the home says of builds now.
+func (c candidate) Registries() bool { return c.settings.Sallyport().Host.Build.Registries }
+
 // Copy writes the database to a file, without what anybody said or wrote. Who runs as uid is the owner there.
 func (c candidate) Copy(ctx context.Context, to string, uid int) error {
 	if err := sqlite.Blank(ctx, filepath.Join(c.Home, ".state", "sallyport.db"), to, c.Ops); err != nil {

@@ -247,7 +247,7 @@ func (c *Controller) rehearsals() submit.Host {
 		return noRehearsals{}
 	}
 	return release.New(release.Parts{
-		Ledger: c.Ledger, Opener: c.opener, Defaults: c.defaults, Sandbox: p.Sandbox, Host: p.Candidates, Secrets: p.Secrets,
+		Ledger: c.Ledger, Opener: c.opener, Defaults: c.defaults, Ways: live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}, Sandbox: p.Sandbox, Host: p.Candidates, Secrets: p.Secrets,
 		Author: p.Settings.Author, Folder: p.Settings.Rehearsals, Ops: p.Ops,
 	})
 }

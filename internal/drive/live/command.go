@@ -32,6 +32,7 @@ type Command struct {
 	Way        Way
 	Tree       sandbox.Tree
 	Cache      sandbox.Cache
+	Own        []sandbox.Bind // of the host's own, shown beside the tree
 	Background bool
 	Kept       int // bytes of the end of what it prints; 0 = tailBytes
 }
@@ -62,6 +63,7 @@ func (r CommandRunner) Run(ctx context.Context, s Subject, c Command) (Ran, erro
 	clean := r.Secrets.Redactor(out) // before the beginning is cut off, or the rest of a secret would stay
 	both := &together{to: clean}
 	spec.ID, spec.Tree, spec.Cache, spec.Background = string(c.Name), c.Tree, c.Cache, c.Background
+	spec.Own = append(spec.Own, c.Own...)
 	spec.Argv, spec.Stdout, spec.Stderr = []string{"/bin/sh", "-c", c.Line}, both, both
 
 	began := time.Now()

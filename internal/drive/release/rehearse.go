@@ -13,7 +13,6 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	programs "sallyport/internal/base/release"
-	"sallyport/internal/base/whole"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
@@ -40,6 +39,10 @@ const (
 type Host interface {
 	// Running returns the folder that has the programs which run now, and what is known of them.
 	Running() (dir string, is programs.Release, err error)
+	// Releases is where the home keeps its releases.
+	Releases() programs.Folder
+	// Registries reports whether a build may reach package registries.
+	Registries() bool
 	// Copy writes the database as it is to a new file, without what anybody said or wrote, for a home whose owner is uid.
 	Copy(ctx context.Context, to string, uid int) error
 }
@@ -49,6 +52,7 @@ type Parts struct {
 	*ledger.Ledger
 	Opener   work.Opener
 	Defaults live.Defaults
+	Ways     live.Ways
 	Sandbox  sandbox.Driver
 	Host     Host
 	Secrets  *secret.Scanner
@@ -75,13 +79,17 @@ var never = []string{
 // Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
 // fault.
 func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Offer) (host *proposal.Host, failed *proposal.CheckResult, err error) {
+	c, failed, err := rs.choose(ctx, row, o)
+	if failed != nil || err != nil {
+		return nil, failed, err
+	}
+	_, now, err := rs.Host.Running()
+	if err != nil {
+		return nil, nil, err
+	}
 	rs.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "check", Text: command})
 	began := time.Now()
-	dir, is, err := rs.Host.Running()
-	if err != nil {
-		return nil, nil, fmt.Errorf("find the programs that run: %w", err)
-	}
-	report, err := rs.rehearse(ctx, row, o, dir, is)
+	report, err := rs.rehearse(ctx, row, o, c.dir, c.is)
 	took := time.Since(began).Round(time.Millisecond)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rehearse the host with %s: %w", row.ID, err)
@@ -91,7 +99,10 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 			Command: command, Took: took, Why: stepNames[f.Step] + ": " + rs.Secrets.Redact(f.Why), Tail: rs.Secrets.Redact(f.Tail),
 		}, nil
 	}
-	h := &proposal.Host{Build: is.Build, Schema: is.Schema, Was: is.Schema, Not: slices.Clone(never), Took: took}
+	h := &proposal.Host{Build: c.is.Build, Schema: c.is.Schema, Was: now.Schema, Not: slices.Clone(never), Took: took}
+	if c.fresh {
+		h.Release = c.is.Digest
+	}
 	for _, s := range report.Done {
 		h.Rehearsed = append(h.Rehearsed, fmt.Sprintf("%s (%s)", stepNames[s.Name], s.Took.Round(10*time.Millisecond)))
 		if s.Name == rehearsal.Start {
@@ -132,8 +143,11 @@ func (rs *Rehearsals) rehearse(ctx context.Context, row change.Row, o grounds.Of
 		return rehearsal.Report{}, err
 	}
 
-	place := filepath.Join(rs.Folder, string(row.ID))
-	defer func() { _ = whole.Remove(rs.Ops, "rehearsal:clear", place) }() // the next of this change does, or the next daemon
+	place, clear, err := rs.takePlace(row, "home")
+	if err != nil {
+		return rehearsal.Report{}, err
+	}
+	defer clear()
 	digest, err := rs.furnish(ctx, place, w.Spec.Owner, dir, is)
 	if err != nil {
 		return rehearsal.Report{}, err

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
@@ -23,6 +24,7 @@ import (
 // host is what runs, as a test plays it.
 type host struct {
 	dir   string
+	home  string // whose releases are kept
 	fault error
 
 	mu     sync.Mutex
@@ -34,12 +36,16 @@ func newHost(t *testing.T) *host {
 	if err := os.WriteFile(filepath.Join(dir, programs.Program), []byte("what runs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return &host{dir: dir}
+	return &host{dir: dir, home: t.TempDir()}
 }
 
 func (h *host) Running() (string, programs.Release, error) {
 	return h.dir, programs.Release{Build: "now", Schema: 7}, nil
 }
+
+func (h *host) Releases() programs.Folder { return programs.In(h.home, disk.Ops{}) }
+
+func (h *host) Registries() bool { return false }
 
 func (h *host) Copy(_ context.Context, to string, _ int) error {
 	h.mu.Lock()
@@ -56,6 +62,7 @@ type stage struct {
 	*drivetest.Assistants
 	host  *host
 	plays func(n int) (rehearsal.Report, int) // the nth rehearsal, from 1, and its exit status
+	makes func(spec sandbox.Spec) int         // a build
 
 	mu    sync.Mutex
 	specs []sandbox.Spec
@@ -72,6 +79,9 @@ func staged(h *drivetest.Home, path string, plays func(n int) (rehearsal.Report,
 	h.Parts.Candidates, h.Parts.Settings.Rehearsals = s.host, filepath.Join(h.Parts.Home, "state", "rehearsals")
 	others := h.Cage.Program
 	h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
+		if len(spec.Argv) > 2 && strings.Contains(spec.Argv[2], "make build") {
+			return s.makes(spec)
+		}
 		if len(spec.Argv) < 3 || spec.Argv[2] != "rehearse" {
 			return others(spec, killed)
 		}

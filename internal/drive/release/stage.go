@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/whole"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
+	"sallyport/internal/path/change"
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
 )
@@ -24,11 +25,19 @@ const (
 	markFile    = "mark"
 )
 
+// takePlace makes an empty folder for a change; clear removes it. What a crash has left goes.
+func (rs *Rehearsals) takePlace(row change.Row, name string) (place string, clear func(), err error) {
+	of := filepath.Join(rs.Folder, string(row.ID))
+	if err := whole.Remove(rs.Ops, "rehearsal:clear", of); err != nil {
+		return "", nil, err
+	}
+	place = filepath.Join(of, name)
+	err = rs.Ops.Do("rehearsal:place", func() error { return os.MkdirAll(place, 0o700) })
+	return place, func() { _ = whole.Remove(rs.Ops, "rehearsal:clear", of) }, err // what stays the next one of this change removes
+}
+
 // furnish makes the state of the home that is rehearsed, and returns the digest of the release in it.
 func (rs *Rehearsals) furnish(ctx context.Context, place string, owner sandbox.Owner, dir string, is programs.Release) (digest string, err error) {
-	if err := whole.Remove(rs.Ops, "rehearsal:clear", place); err != nil { // what a crash has left
-		return "", err
-	}
 	state := filepath.Join(place, stateFolder)
 	err = rs.Ops.Do("rehearsal:place", func() error {
 		if err := os.MkdirAll(state, 0o700); err != nil {

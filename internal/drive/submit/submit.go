@@ -4,6 +4,7 @@ package submit
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
@@ -103,6 +104,9 @@ func (s *Submissions) rehearse(ctx context.Context, row change.Row, o *grounds.O
 	host, failed, err := s.Host.Rehearse(ctx, row, *o)
 	if failed == nil {
 		o.Rehearsed = host
+		if host != nil && host.Quiet() && !slices.Contains(o.Banner, lossyBanner) { // whatever its path, what brings a database up to date is a migration
+			o.Banner = append(o.Banner, lossyBanner)
+		}
 		return nil, err
 	}
 	*results = append(*results, *failed)

@@ -98,7 +98,13 @@ type Conversations struct {
 
 // HostChanges says how the host changes itself.
 type HostChanges struct {
-	Code Handing `json:"code,omitempty" jsonschema:"Where whoever approves a change of the host is given the code that it is confirmed with: conversation, where they approve it, or terminal, at this machine alone; then it is approved there (default conversation)."` // SM-923
+	Code  Handing   `json:"code,omitempty" jsonschema:"Where whoever approves a change of the host is given the code that it is confirmed with: conversation, where they approve it, or terminal, at this machine alone; then it is approved there (default conversation)."` // SM-923
+	Build HostBuild `json:"build,omitzero" jsonschema:"How a release is built of the home's own source."`
+}
+
+// HostBuild says what a build of the host may do.
+type HostBuild struct {
+	Registries bool `json:"registries,omitempty" jsonschema:"Whether a build may fetch from package registries; else it has the Go modules of this machine alone (default false)."`
 }
 
 // Secrets adds to the built-in scanner, which always looks.

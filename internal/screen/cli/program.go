@@ -34,6 +34,8 @@ type Host struct {
 	Daemon func(ctx context.Context, home string, kept bool) error
 	// GoBack brings a home back to before a change of the host that did not hold; nil where its old host can serve.
 	GoBack func(ctx context.Context, home string) error
+	// Schema is the one of the database that this program has.
+	Schema int
 	// Keep becomes the keeper of a home; it returns only where that cannot be done.
 	Keep func(ctx context.Context, home string) error
 }

@@ -1,0 +1,192 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	programs "sallyport/internal/base/release"
+	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/drive/work"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/layer"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/repository"
+	"sallyport/internal/port/sandbox"
+)
+
+// Where a home has the source of its host, and what builds it.
+const (
+	sourceFolder = "src"
+	moduleFile   = sourceFolder + "/go.mod"
+	buildFile    = sourceFolder + "/Makefile"
+	buildScripts = sourceFolder + "/scripts"
+	builtFolder  = sourceFolder + "/bin"
+)
+
+// buildCommand is what a build is called beside checks; buildLine is what is run, and its last words are what the release says of itself.
+// The cache of compiled packages goes with the tree.
+const (
+	buildCommand = "build of the host"
+	buildLine    = `cd ` + sourceFolder + ` && GOCACHE="$PWD/.cache" VERSION=%s make build && bin/sallyport version --json`
+)
+
+// candidate is what a host would run by.
+type candidate struct {
+	dir   string // with its programs
+	is    programs.Release
+	fresh bool // it was built for this change
+}
+
+// choose returns what the host would run by: what runs now or, where the source changes, what is built of it.
+func (rs *Rehearsals) choose(ctx context.Context, row change.Row, o grounds.Offer) (c candidate, failed *proposal.CheckResult, err error) {
+	if slices.ContainsFunc(o.Edits, func(e git.Edit) bool { return strings.HasPrefix(e.Path, sourceFolder+"/") }) {
+		found, err := o.Host.Lookup(ctx, o.Commit, []string{moduleFile})
+		if err != nil {
+			return c, nil, err
+		}
+		if !found[0].Absent() {
+			return rs.build(ctx, row, o)
+		}
+	}
+	c.dir, c.is, err = rs.Host.Running()
+	if err != nil {
+		err = fmt.Errorf("find the programs that run: %w", err)
+	}
+	return c, nil, err
+}
+
+// build builds a release of the source as an offer has it, in a sandbox, by what built it before the change (SM-913): a change of the
+// build itself counts from the next one on.
+func (rs *Rehearsals) build(ctx context.Context, row change.Row, o grounds.Offer) (c candidate, failed *proposal.CheckResult, err error) {
+	rs.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "check", Text: buildCommand})
+	no := func(took time.Duration, tail, format string, args ...any) (candidate, *proposal.CheckResult, error) {
+		return candidate{}, &proposal.CheckResult{Command: buildCommand, Took: took, Why: fmt.Sprintf(format, args...), Tail: tail}, nil
+	}
+	staged, err := rs.stageBuild(ctx, row, o)
+	if err != nil {
+		return c, nil, err
+	}
+	if staged == "" {
+		return no(0, "", "the home has no %s before the change, which says how its source is built", buildFile)
+	}
+	w := rs.Opener.With(row, o.Host, o.Judging)
+	shown, err := rs.Opener.Show(ctx, w, layer.Stock{}, staged)
+	if err != nil {
+		return c, nil, err
+	}
+	defer rs.Opener.Discard(ctx, shown)
+	place, clear, err := rs.takePlace(row, "build")
+	if err != nil {
+		return c, nil, err
+	}
+	defer clear()
+	out := filepath.Join(place, "bin")
+	err = rs.Ops.Do("rehearsal:place", func() error {
+		if err := os.Mkdir(out, 0o700); err != nil {
+			return err
+		}
+		return own(out, w.Spec.Owner)
+	})
+	if err != nil {
+		return c, nil, err
+	}
+
+	run, err := rs.make(ctx, w, shown.Tree, out, o.Commit)
+	if err != nil {
+		return c, nil, fmt.Errorf("build the host: %w", err)
+	}
+	if !run.OK() {
+		return no(run.Took, run.Tail, "%s%s", run.Why(), missing(run.Tail))
+	}
+	says, err := saysOf(run.Tail)
+	if err != nil {
+		return no(run.Took, run.Tail, "what was built does not say what it is: %s", err)
+	}
+	releases := rs.Host.Releases()
+	c.is, err = releases.Put(out, programs.Release{Build: says.Build, Schema: says.Schema, Source: string(o.Commit), Built: ledger.Now()})
+	c.dir, c.fresh = filepath.Join(releases.Dir, c.is.Digest), true
+	return c, nil, err
+}
+
+// stageBuild makes the commit that is built: an offer's, with what builds it as it stood before; "" if nothing did.
+func (rs *Rehearsals) stageBuild(ctx context.Context, row change.Row, o grounds.Offer) (git.OID, error) {
+	before, err := o.Host.Lookup(ctx, o.Base, []string{buildFile, buildScripts})
+	if err != nil || before[0].Absent() {
+		return "", err
+	}
+	who := rs.Author
+	who.At = row.Created
+	ref := repository.RefRoot(row.ID) + "build"
+	made, err := o.Host.Import(ctx, "rehearsal:commit", git.Import{
+		Ref: ref, From: o.Commit, Parents: []git.OID{o.Commit}, Message: "What is built\n", Author: who, Committer: who,
+		Writes: []git.Write{{Path: buildFile, Mode: before[0].Mode, OID: before[0].OID}, {Path: buildScripts, Mode: before[1].Mode, OID: before[1].OID}},
+	})
+	if err != nil {
+		return "", err
+	}
+	return made.OID, repository.DropRefs(ctx, o.Host, map[string]git.OID{ref: made.OID}) // no cleaning is as quick as a build
+}
+
+// make runs the build. It reaches no network, unless the home lets builds reach package registries.
+func (rs *Rehearsals) make(ctx context.Context, w work.Work, tree sandbox.Tree, out string, commit git.OID) (live.Ran, error) {
+	s := live.Subject{ID: w.Row.ID.Subject(), Owner: w.Spec.Owner, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Profiles: []string{"go"}, Timeout: wholeMax}
+	name := id.NewSession("build")
+	var way live.Way
+	if rs.Host.Registries() {
+		var err error
+		if way, err = rs.Ways.Open(ctx, s, live.Outgoing{Session: name, Setup: true, Fetch: true}); err != nil {
+			return live.Ran{}, err
+		}
+	}
+	defer way.Close()
+	tree.GitDir, tree.Objects = "", nil
+	runner := live.CommandRunner{Defaults: rs.Defaults, Sandbox: rs.Sandbox, Secrets: rs.Secrets}
+	return runner.Run(ctx, s, live.Command{
+		Name: name, Line: fmt.Sprintf(buildLine, "home-"+string(commit[:12])), Way: way, Tree: tree,
+		Own: []sandbox.Bind{{Source: out, Target: filepath.Join(sandbox.Mountpoint, builtFolder), Writable: true}},
+	})
+}
+
+// unfound are the words by which go names a module that it does not find where it may look.
+var unfound = regexp.MustCompile(`([^\s:]+@[^\s:]+): module lookup disabled by GOPROXY=off|no required module provides package ([^\s;]+)|missing go\.sum entry for (?:module providing package |go\.mod file for )?([^\s;]+)`)
+
+// missing names the module that a build has not found; "" if that was not what failed.
+func missing(tail string) string {
+	m := unfound.FindStringSubmatch(tail)
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf("; it needs %s, which is not among the Go modules of this machine: have them fetched here, or write `host: {build: {registries: true}}` into sallyport.yaml", strings.Join(m[1:], ""))
+}
+
+// said is what a program says of itself.
+type said struct {
+	Build  string `json:"build"`
+	Schema int    `json:"schema"`
+}
+
+// saysOf reads the last document of an output.
+func saysOf(tail string) (s said, err error) {
+	at := strings.LastIndex("\n"+tail, "\n{")
+	if at < 0 {
+		return s, fmt.Errorf("it printed no document")
+	}
+	if err := json.Unmarshal([]byte(tail[at:]), &s); err != nil {
+		return s, err
+	}
+	if s.Schema <= 0 {
+		return s, fmt.Errorf("it names no schema of the database")
+	}
+	return s, nil
+}
