@@ -177,7 +177,7 @@ func (c *Controller) makeLive() {
 		},
 		Changes: p.Settings.Changes, Listen: p.Listen, Tidy: c.Tidy, Desk: p.Desk,
 		RedoWords: func(ctx context.Context, row change.Row) (string, error) { return c.Redos.Words(ctx, row) },
-		Runner:    func(ctx context.Context, of group.Folder) (config.Runner, error) { return c.Groups.Runner(ctx, of) },
+		Binds:     func(ctx context.Context, row change.Row) (config.Runner, error) { return c.Groups.Binds(ctx, row) },
 		Fits: func(ctx context.Context, row change.Row, commit git.OID) error {
 			m, err := c.Groups.Map(ctx, row, commit)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -167,6 +168,27 @@ func (g *Groups) swapOf(ctx context.Context, w Wish) (r request.Request, err err
 	}
 	r.Agent, r.Model, r.Rounds = string(runs.Runner.Agent), string(runs.Runner.Model), runs.Runner.Rounds
 	return r, r.Check()
+}
+
+// Binds is what binds the agent of a swap as it binds its group's, by the group's files of now (SM-025). Tools have the names of their
+// agent: if the group has another by now, those that were off when the change was asked for stay off for the one that works.
+func (g *Groups) Binds(ctx context.Context, row change.Row) (config.Runner, error) {
+	r := row.Request
+	now, err := g.Runner(ctx, group.Folder(r.Group))
+	if err != nil || string(now.Agent) == r.Agent {
+		return now, err
+	}
+	host, err := g.Workspaces.EnsureRepository(ctx, r.Project, r.Head)
+	if err != nil {
+		return now, err
+	}
+	tree, err := group.FindTree(ctx, host, r.Head, group.Folder(r.Group))
+	if err != nil {
+		return now, err
+	}
+	then, err := group.Read(ctx, host, group.Folder(r.Group), tree)
+	now.ToolsOff = slices.Concat(now.ToolsOff, then.Runner.ToolsOff)
+	return now, err
 }
 
 // Overlay makes the commit that a swap is worked on, kept as the base of its change.

@@ -13,7 +13,6 @@ import (
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/rule/config"
-	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
 )
 
@@ -32,8 +31,8 @@ type Parts struct {
 	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
 	// RedoWords say to an agent what has become of its files when its change was made anew; "" if nothing has.
 	RedoWords func(ctx context.Context, row change.Row) (string, error)
-	// Runner is how a group runs, as its files are now: its bounds are also those of the agent that changes them.
-	Runner func(ctx context.Context, of group.Folder) (config.Runner, error)
+	// Binds is what binds the agent of a swap as it binds its group's.
+	Binds func(ctx context.Context, row change.Row) (config.Runner, error)
 	// Fits says why what the agent of a swap proposes, a commit upon the base, could not be what its group runs.
 	Fits       func(ctx context.Context, row change.Row, commit git.OID) error
 	Tidy       func(ctx context.Context, row change.Row) // clears up after a change that has ended

@@ -19,7 +19,6 @@ import (
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/rule/config"
-	"sallyport/internal/who/group"
 )
 
 // reportEvery is how often a watched change tells how far it is.
@@ -73,7 +72,7 @@ func (ss *Supervisors) runnerOf(ctx context.Context, row change.Row) (config.Run
 	if row.Request.Kind != request.Swap {
 		return config.Runner{}, nil
 	}
-	return ss.Runner(ctx, group.Folder(row.Request.Group))
+	return ss.Binds(ctx, row)
 }
 
 // workdir is the person's folder as seen inside; the top if the base has no such folder.
