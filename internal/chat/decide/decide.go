@@ -2,8 +2,8 @@
 //
 // Nothing but a whole message decides: an option of a card by its number or its words, or a word of the table for that kind of card, in any
 // case. Some words take more behind a colon: why somebody refuses, what they want different. It may carry the card's two digits, before or
-// behind; with more behind a colon, before it alone. Without them it counts for a card that was delivered in this conversation before the
-// message was received; and if the same words would have fitted another one too that is open, or that has ended or opened within a minute,
+// behind; with more behind a colon, before it alone. It counts for a card that was delivered in this conversation before it was said, as far
+// as its platform tells, and else before it was received; and if without digits the same words would have fitted another one too that is open, or that has ended or opened within a minute,
 // it is asked back and never guessed: who wrote it may not have seen yet which of them still stood. Words that answer to a card where it
 // stands are about that card alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
 // words are talk.
@@ -32,7 +32,7 @@ const (
 // Word is what somebody said, and how it came.
 type Word struct {
 	Text      string
-	Received  time.Time // by our clock
+	Received  time.Time // by our clock: when it was received, or where it came late and that is known, when it was said
 	Quoted    bool      // it stands in a quote
 	Forwarded bool
 	Edited    bool   // it is another text than when it came

@@ -156,8 +156,8 @@ func (c carrier) send(ctx context.Context, l *line, of id.Out) {
 	if err != nil && ctx.Err() != nil {
 		return // it is sent again by the next daemon, unless the platform knows it
 	}
-	if err == nil {
-		c.put(ctx, d.Arrived(<-ids, len(pieces), ledger.Now()), &p)
+	if now := ledger.Now(); err == nil {
+		c.put(ctx, d.Arrived(<-ids, len(pieces), now), &p)
 		return
 	}
 	next := c.after(l, d, err) // a call that was left behind may still read d
@@ -214,7 +214,7 @@ func (c carrier) put(ctx context.Context, d message.Delivery, p *parcel) {
 		if err := tx.MoveDelivery(ctx, d); err != nil || !shown {
 			return err
 		}
-		return tx.NoteDelivery(ctx, d.Out, ledger.Now())
+		return tx.NoteDelivery(ctx, d.Out, *d.Ended) // when it arrived, however long this takes
 	})
 	switch {
 	case err == nil && shown:

@@ -29,7 +29,8 @@ import (
 type said struct {
 	channel.Event
 	names  []string // of the assistant's account there
-	roots  bool     // the id of a message there names the thread that begins with it
+	before func(first, second string) bool
+	roots  bool // the id of a message there names the thread that begins with it
 	where  conversation.Conversation
 	intake message.Intake
 	by     audit.Actor
@@ -161,7 +162,8 @@ func clean(e channel.Event) channel.Event {
 
 // receive writes down that something came in, with how far the platform has come, and finds out who said it; false if it came before.
 func (c *Channels) receive(ctx context.Context, tx store.Tx, l *line, e channel.Event) (s said, fresh bool, err error) {
-	s = said{Event: e, names: l.names(), roots: l.driver.Can().Roots, by: actor(e.Sender)}
+	can := l.driver.Can()
+	s = said{Event: e, names: l.names(), before: can.Before, roots: can.Roots, by: actor(e.Sender)}
 	if e.Cursor != "" {
 		if err := tx.MoveCursor(ctx, l.Name, e.Cursor); err != nil {
 			return s, false, err
@@ -274,7 +276,10 @@ func (s *said) hush(words func(string) string) {
 
 // words are what was said as the dispatcher takes it.
 func (s said) words() dispatch.Said {
-	w := dispatch.Said{Text: s.Text, Name: s.by.Name, By: s.by, Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Sender.Bot}
+	w := dispatch.Said{
+		ID: s.Event.ID, Before: s.before, Came: s.Came, Text: s.Text, Name: s.by.Name, By: s.by,
+		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Sender.Bot,
+	}
 	if s.Quote != nil {
 		w.Answers, w.ReplyTo, w.Quote = true, s.Quote.ID, prompt.Quote{From: s.Quote.From, Text: s.Quote.Text}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"sallyport/internal/base/audit"
@@ -32,9 +33,12 @@ type Said struct {
 	By      audit.Actor
 
 	// By a channel.
-	Card      id.Out // whose button was pressed, which is Text; "" = none was
-	Context   bool   // it wakes nobody
-	Answers   bool   // it quotes something or answers to it, whatever of that the platform says
+	ID        string                          // of the platform; "" = it has none
+	Before    func(first, second string) bool // as channel.Can has it
+	Came      time.Time                       // it had been said by then; zero = when it was received
+	Card      id.Out                          // whose button was pressed, which is Text; "" = none was
+	Context   bool                            // it wakes nobody
+	Answers   bool                            // it quotes something or answers to it, whatever of that the platform says
 	ReplyTo   string
 	Quote     prompt.Quote
 	Forwarded bool

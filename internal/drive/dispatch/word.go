@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -87,12 +88,15 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 	if err != nil {
 		return in, false, err
 	}
+	if err := d.unshow(ctx, tx, cards, s); err != nil {
+		return in, false, err
+	}
 	to, err := quoted(ctx, tx, rows, s.ReplyTo)
 	if err != nil {
 		return in, false, err
 	}
 	w := decide.Word{
-		Text: s.Text, Received: intake.Received, Quoted: to == "" && (s.Answers || s.Quote != prompt.Quote{}),
+		Text: s.Text, Received: s.at(intake), Quoted: to == "" && (s.Answers || s.Quote != prompt.Quote{}),
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
 	}
 	v := decide.Decide(w, cards)
@@ -108,6 +112,37 @@ func (d *Dispatcher) hush(text string) string {
 		return text
 	}
 	return decide.Hush(text)
+}
+
+// lateAfter is how much later than it was said something must come to count as late. What comes sooner counts as said when it was received.
+const lateAfter = time.Second
+
+// at is when something was said, as far as deciding goes: a platform may hand it over long after that.
+func (s Said) at(intake message.Intake) time.Time {
+	if !s.Came.IsZero() && intake.Received.Sub(s.Came) > lateAfter {
+		return s.Came
+	}
+	return intake.Received
+}
+
+// unshow has cards not count as shown that their platform had after the words of somebody, however late it hands these over.
+func (d decider) unshow(ctx context.Context, tx store.Tx, cards []decide.Card, s Said) error {
+	if s.Before == nil || s.ID == "" || s.Card != "" {
+		return nil
+	}
+	for i, c := range cards {
+		if c.Delivered == nil || c.Ended != nil || !c.Entitled || c.Asks == decide.Question {
+			continue
+		}
+		sent, ok, err := tx.Delivery(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		if ok && s.Before(s.ID, sent.PlatformID) {
+			cards[i].Delivered = nil
+		}
+	}
+	return nil
 }
 
 // quoted returns the card of a conversation that its platform knows by an id; "" if that is none.

@@ -66,6 +66,7 @@ type Event struct {
 	Edited    bool // it is another text of what was said before
 	Press     *Press
 	At        time.Time // by the platform's clock; zero = it does not say
+	Came      time.Time // by our clock: it had been said by then, though it may be handed over much later; zero = when it is handed over
 	Cursor    string    // from here on the platform goes on, once this was taken; "" = it stays
 }
 
@@ -98,6 +99,9 @@ type Can struct {
 	History bool // what is said while nobody listens comes afterwards
 	Roots   bool // the id of a message in a threaded place names the thread that begins with it
 	Nonces  bool // a message of a nonce that has arrived does not arrive again
+	// Before reports whether of two messages in one place, by their ids, the platform had the first one first; false where an id does not say.
+	// nil: no id of the platform says when it came.
+	Before func(first, second string) bool
 
 	TextMax int                   // longest text of one message, by Length
 	Length  func(text string) int // nil: bytes

@@ -43,7 +43,11 @@ func (d *scriptedDriver) Run(ctx context.Context, l channel.Listener) error {
 	for {
 		d.s.mu.Lock()
 		changed := d.s.changed
-		next := append([]channel.Event(nil), d.s.log[min(at, len(d.s.log)):]...)
+		there := len(d.s.log)
+		if d.s.held {
+			there = min(there, d.s.heldAt)
+		}
+		next := append([]channel.Event(nil), d.s.log[min(at, there):there]...)
 		d.s.mu.Unlock()
 		taken := hand(session, l, next, at)
 		at += taken
@@ -138,7 +142,7 @@ func (d *scriptedDriver) Deliver(_ context.Context, m channel.Message) (string, 
 	if id, ok := d.s.nonces[m.Place+" "+m.Nonce]; ok && m.Nonce != "" {
 		return id, nil
 	}
-	a := Arrived{ID: fmt.Sprintf("o%d", len(d.s.nonces)+1), Thread: m.Thread, Text: m.Text}
+	a := Arrived{ID: d.s.id("o", len(d.s.nonces)), Thread: m.Thread, Text: m.Text}
 	if m.Card != nil {
 		a.Buttons = m.Card.Options
 		d.s.nonces["question "+a.ID] = m.Card.Question

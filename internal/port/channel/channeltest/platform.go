@@ -24,6 +24,11 @@ type Scripted struct {
 	limits  map[string]time.Time // by place; "" = all
 	dead    map[string]bool
 	gone    error // why there is no session now
+	held    bool  // what is said is not handed over before it is released
+	heldAt  int   // how much of the log was there then
+	counts  bool  // an id is a number: those of what is said and of what arrives
+	dates   bool  // it says when something came
+	ids     int
 	changed chan struct{}
 	session context.CancelCauseFunc // of the driver that listens
 }
@@ -49,6 +54,41 @@ func (s *Scripted) Rooted() *Scripted {
 	return s
 }
 
+// Counting has ids say what came first, as on Telegram, Slack and Discord.
+func (s *Scripted) Counting() *Scripted {
+	s.counts, s.can.Before = true, channel.Counted
+	return s
+}
+
+// Dating says when something had come, as on IRC and Matrix.
+func (s *Scripted) Dating() *Scripted {
+	s.dates = true
+	return s
+}
+
+// Hold has what is said from now on be handed over late: once it is released. What is sent arrives.
+func (s *Scripted) Hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held, s.heldAt = true, len(s.log)
+}
+
+// Release hands over what was held back.
+func (s *Scripted) Release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = false
+	s.wake()
+}
+
+// id is the next one; mu is held.
+func (s *Scripted) id(kind string, so int) string {
+	if s.ids++; s.counts {
+		return fmt.Sprint(s.ids)
+	}
+	return fmt.Sprintf("%s%d", kind, so+1)
+}
+
 func (s *Scripted) Driver(*testing.T) channel.Driver { return &scriptedDriver{s: s} }
 
 func (s *Scripted) Place() channel.Place {
@@ -70,13 +110,18 @@ func (s *Scripted) People() [2]Person {
 func (s *Scripted) Say(_ *testing.T, y Saying) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := fmt.Sprintf("m%d", len(s.log)+1)
+	id := s.id("m", len(s.log))
 	name := y.By.Name
 	if now, ok := s.names[y.By.Account]; ok {
 		name = now
 	}
+	var came time.Time
+	if s.dates {
+		came = time.Now()
+	}
 	s.put(channel.Event{
-		ID: id, Place: y.Place, Thread: y.Thread, Text: y.Text, Mention: y.Mention, Quote: y.Quote, Forwarded: y.Forwarded, At: time.Now(),
+		Came: came,
+		ID:   id, Place: y.Place, Thread: y.Thread, Text: y.Text, Mention: y.Mention, Quote: y.Quote, Forwarded: y.Forwarded, At: time.Now(),
 		Sender: channel.Sender{Account: y.By.Account, Handle: y.By.Handle, Name: name, Bot: y.Bot},
 	})
 	return id

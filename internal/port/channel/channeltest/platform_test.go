@@ -7,7 +7,7 @@ import (
 )
 
 func TestAScriptedPlatformKeepsWhatChannelsPromise(t *testing.T) {
-	channeltest.Run(t, func(*testing.T) channeltest.Platform { return channeltest.NewScripted() })
+	channeltest.Run(t, func(*testing.T) channeltest.Platform { return channeltest.NewScripted().Counting() })
 }
 
 func TestAForgetfulPlatformSaysWhatIsLost(t *testing.T) {

@@ -287,6 +287,7 @@ func Run(t *testing.T, open func(t *testing.T) Platform) {
 		"a button is pressed":                        pressed,
 		"a card that is answered shows it":           updated,
 		"a direct place is found":                    direct,
+		"what came first is known":                   first,
 		"a limit says until when":                    limited,
 		"a place that refuses is dead":               refused,
 		"what was said meanwhile comes, or is lost":  meanwhile,
@@ -597,6 +598,24 @@ func direct(t *testing.T, p Platform) {
 	}
 	if _, err := h.driver.Direct(t.Context(), "nobody-of-this-name"); !errors.Is(err, channel.ErrDead) {
 		t.Errorf("of nobody: %v", err)
+	}
+}
+
+// first holds that of what is said and what arrives in a place it is known what was there first, where the platform's ids say so.
+func first(t *testing.T, p Platform) {
+	h := listen(t, p, "")
+	before := h.driver.Can().Before
+	if before == nil {
+		t.Skip("no id of the platform says when it came")
+	}
+	p.Say(t, Saying{By: p.People()[0], Place: p.Place(), Text: "early"})
+	early := h.said("early").ID
+	card := h.deliver(card(p.Place().Address))
+	arrives(t, p, p.Place().Address, 1)
+	p.Say(t, Saying{By: p.People()[0], Place: p.Place(), Text: "late"})
+	late := h.said("late").ID
+	if !before(early, card) || before(card, early) || !before(card, late) || before(late, card) {
+		t.Errorf("said as %q, asked as %q, said as %q: %v %v %v %v", early, card, late, before(early, card), before(card, early), before(card, late), before(late, card))
 	}
 }
 

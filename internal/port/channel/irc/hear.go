@@ -259,7 +259,7 @@ func (s *session) event(e *girc.Event) (channel.Event, bool) {
 		return channel.Event{}, false
 	}
 	event := channel.Event{
-		ID: tag(e, "msgid"), Text: text, At: at,
+		ID: tag(e, "msgid"), Text: text, At: at, Came: time.Now(),
 		Sender: channel.Sender{Account: s.accountOf(e), Handle: nick, Name: nick, Bot: bot(e)},
 	}
 	if id := replied(e); id != "" {

@@ -13,10 +13,13 @@ import (
 )
 
 // raw is an event as the server sent it. Whoever is in a room may have sent it, with a server of their own.
-type raw json.RawMessage
+type raw struct {
+	data json.RawMessage
+	read time.Time // when it came from the server
+}
 
 func (r *raw) UnmarshalJSON(data []byte) error {
-	*r = append(raw(nil), data...)
+	r.data, r.read = append(json.RawMessage(nil), data...), time.Now()
 	return nil
 }
 
@@ -27,6 +30,7 @@ type envelope struct {
 	Sender   string
 	StateKey *string
 	At       time.Time
+	Came     time.Time // by our clock: its sender had sent it by then
 	Content  json.RawMessage
 	Before   json.RawMessage // the content that a piece of state had before
 }
@@ -34,7 +38,7 @@ type envelope struct {
 // event reads an event; false if it is none.
 func (r raw) event() (envelope, bool) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(r, &fields) != nil {
+	if json.Unmarshal(r.data, &fields) != nil {
 		return envelope{}, false
 	}
 	e := envelope{Content: fields["content"]}
@@ -54,6 +58,12 @@ func (r raw) event() (envelope, bool) {
 	var unsigned map[string]json.RawMessage
 	if read(fields["unsigned"], &unsigned) {
 		e.Before = unsigned["prev_content"]
+	}
+	e.Came = r.read
+	if age := int64(0); read(unsigned["age"], &age) && age >= 0 && age < 1<<43 { // by the server's clock alone
+		e.Came = r.read.Add(-time.Duration(age) * time.Millisecond)
+	} else if !e.At.IsZero() && e.At.Before(r.read) {
+		e.Came = e.At
 	}
 	return e, e.Type != ""
 }
@@ -129,7 +139,7 @@ func (s *session) hear(ctx context.Context, room id.RoomID, e envelope) (channel
 		return channel.Event{}, false, err
 	}
 	said := channel.Event{
-		ID: e.ID, Place: place, At: e.At, Mention: s.mentioned(e.Content),
+		ID: e.ID, Place: place, At: e.At, Came: e.Came, Mention: s.mentioned(e.Content),
 		Sender: channel.Sender{Account: e.Sender, Handle: e.Sender, Name: s.nameOf(room, user)},
 	}
 	content := e.Content

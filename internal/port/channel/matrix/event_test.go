@@ -3,6 +3,7 @@ package matrix
 import (
 	"encoding/json"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"maunium.net/go/mautrix"
@@ -19,6 +20,28 @@ func TestAQuoteIsNoPartOfWhatIsSaid(t *testing.T) {
 	}
 }
 
+// What comes late says so by the server's own clock, or where that is silent by its sender's, and never that it comes from the future.
+func TestWhatComesLateSaysSinceWhen(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for event, late := range map[string]time.Duration{
+		`{"type":"m.room.message","origin_server_ts":1,"unsigned":{"age":90000}}`:            90 * time.Second,
+		`{"type":"m.room.message","origin_server_ts":1,"unsigned":{"age":0}}`:                0,
+		`{"type":"m.room.message","origin_server_ts":1767323040000}`:                         5 * time.Second,
+		`{"type":"m.room.message","origin_server_ts":1767323040000,"unsigned":{"age":-9}}`:   5 * time.Second,
+		`{"type":"m.room.message","origin_server_ts":1767323040000,"unsigned":{"age":"no"}}`: 5 * time.Second,
+		`{"type":"m.room.message","origin_server_ts":1999999999999}`:                         0,
+		`{"type":"m.room.message"}`:                                                           0,
+		`{"type":"m.room.message","unsigned":{"age":9223372036854775807}}`:                    0,
+		`{"type":"m.room.message","unsigned":{"age":1e300},"origin_server_ts":1767323040000}`: 5 * time.Second,
+		`{"type":"m.room.message","unsigned":{"age":8796093022207},"origin_server_ts":1}`:     8796093022207 * time.Millisecond,
+	} {
+		e, ok := raw{data: json.RawMessage(event), read: now}.event()
+		if !ok || now.Sub(e.Came) != late {
+			t.Errorf("%s came at %s, %s late and not %s", event, e.Came, now.Sub(e.Came), late)
+		}
+	}
+}
+
 // FuzzEvent reads what somebody with a server of their own may send.
 func FuzzEvent(f *testing.F) {
 	f.Add([]byte(`{"type":"m.room.message","event_id":"$1","sender":"@a:h","origin_server_ts":1,"content":{"msgtype":"m.text","body":"> <@b:h> x\n\ny","m.mentions":{"user_ids":["@port:h"]}}}`))
@@ -29,7 +52,7 @@ func FuzzEvent(f *testing.F) {
 			return
 		}
 		s := &session{client: &mautrix.Client{UserID: "@port:h"}}
-		e, ok := raw(data).event()
+		e, ok := raw{data: data}.event()
 		if !ok {
 			return
 		}

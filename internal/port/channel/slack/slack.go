@@ -69,7 +69,7 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 
 // Can says what Slack takes. It has no nonces, and what is said meanwhile is not kept.
 func (d *driver) Can() channel.Can {
-	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, Roots: true, TextMax: textMax, Length: utf8.RuneCountInString}
+	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, Roots: true, TextMax: textMax, Length: utf8.RuneCountInString, Before: channel.Counted}
 }
 
 // tokens reads the two tokens, in whichever order they stand.

@@ -66,7 +66,7 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 
 // Can says what Telegram takes. It has no nonces: a message whose answer was lost is sent again.
 func (d *driver) Can() channel.Can {
-	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, History: true, TextMax: textMax, Length: units}
+	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, History: true, TextMax: textMax, Length: units, Before: channel.Counted}
 }
 
 // units is how Telegram counts.
