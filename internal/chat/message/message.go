@@ -168,6 +168,9 @@ type Tx interface {
 	AddIntake(ctx context.Context, i Intake) (Intake, bool, error)
 	// DropIntake writes down that nothing became of an intake, and why (CH-906).
 	DropIntake(ctx context.Context, seq int64, reason string) error
+	// CountDrop counts an intake of which nothing became with one that was dropped before for the same reason, and keeps no row of it; false if
+	// there is no such other one. It may come again, then, and be another.
+	CountDrop(ctx context.Context, seq, with int64, reason string) (bool, error)
 	// DropIntakes removes those received before a time, and returns how many.
 	DropIntakes(ctx context.Context, before time.Time) (int64, error)
 	// CountDrops counts what was handed over and dropped, by reason, the most first; of as long as intakes are kept (CH-906).

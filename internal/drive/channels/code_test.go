@@ -32,6 +32,7 @@ func TestACodeThatIsSeenElsewhereIsUsedUp(t *testing.T) {
 		"behind a nick":                {channeltest.Saying{By: bob, Place: stream, Mention: true, Text: "port: ONE"}, nil, ""},
 		"behind a mention, alone":      {channeltest.Saying{By: bob, Place: bobDM, Mention: true, Text: "@port ONE"}, &bobDM, link},
 		"in a sentence, alone":         {channeltest.Saying{By: bob, Place: bobDM, Text: "hi, take ONE."}, &bobDM, link},
+		"in a longer word, alone":      {channeltest.Saying{By: bob, Place: bobDM, Text: "codeONEx"}, &bobDM, link},
 		"two of them":                  {channeltest.Saying{By: dan, Place: danDM, Text: "is it (ONE) or `TWO`?"}, &danDM, unlink},
 		"quoted": {
 			channeltest.Saying{By: dan, Place: stream, Mention: true, Text: "@port what is this?", Quote: &channel.Quote{From: "olga", Text: "mine:ONE"}}, &danDM, unlink,

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/store"
+	"sallyport/internal/who/question"
 )
 
 // parcel is a message on its way out.
@@ -18,6 +20,7 @@ type parcel struct {
 	account string // who alone is meant
 	options []channel.Option
 	outcome string
+	press   string // what its buttons name
 }
 
 // open reads what is sent.
@@ -37,9 +40,35 @@ func (c carrier) open(ctx context.Context, tx store.Tx, of id.Out) (p parcel, er
 		}
 	}
 	if p.Card.Asks() {
+		if p.press, err = pressed(ctx, tx, p.Out); err != nil {
+			return p, err
+		}
 		p.Text, p.options, p.outcome, err = c.Voices.Show(ctx, tx, p.Out)
 	}
 	return p, err
+}
+
+// pressed is what the buttons of a card name: a question by its kind, or else the card.
+func pressed(ctx context.Context, tx store.Tx, card message.Out) (string, error) {
+	kind := ""
+	switch card.Card {
+	case message.CardQuestion:
+		kind = channel.AboutQuestion
+	case message.CardAdmission:
+		q, err := tx.Question(ctx, card.Question)
+		if problem.KindOf(err) == problem.NotFound { // it is not known any more, and has no buttons
+			return string(card.ID), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if kind = channel.AboutSender; q.Kind == question.Channel {
+			kind = channel.AboutPlace
+		}
+	default:
+		return string(card.ID), nil
+	}
+	return kind + string(card.Question), nil
 }
 
 // reader is the account that is alone with the assistant in a direct conversation; "" if nobody has it.
@@ -65,7 +94,7 @@ func (p parcel) piece(pieces []string, n int) channel.Message {
 		m.Account = p.account
 	}
 	if n == len(pieces)-1 && len(p.options) > 0 {
-		m.Card = &channel.Card{Question: string(p.ID), Options: p.options}
+		m.Card = &channel.Card{Question: p.press, Options: p.options}
 	}
 	return m
 }

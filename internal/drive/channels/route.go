@@ -104,8 +104,20 @@ func (s said) chat(ctx context.Context, tx store.Tx, o wiring.Outcome) (conversa
 	return c, err
 }
 
-// drop writes down that nothing became of something, and why (CH-906). What was said is not kept.
+// drop writes down that nothing became of something, and why (CH-906). What was said is not kept. In a flood it is counted, and no more.
 func (c *Channels) drop(ctx context.Context, tx store.Tx, s said, why string) error {
+	of, flood := dropped{talker{where: s.where.ID, person: s.sender.Person}, why}, s.flood
+	if s.sender.Person == "" && s.decider.Kind == "" { // what somebody has decided about is known when it comes again
+		of.of = talker{where: id.Conversation(s.where.Platform)} // all strangers of a channel
+		flood = flood || !c.floods.room(of.of, talkEvery, s.intake.Received)
+		tx.After(func() { c.floods.count(of.of, talkEvery, s.intake.Received) })
+	}
+	if flood {
+		if counted, err := tx.CountDrop(ctx, s.intake.Seq, c.floods.row(of, 0), why); err != nil || counted {
+			return err
+		}
+		tx.After(func() { c.floods.row(of, s.intake.Seq) })
+	}
 	c.Log.Info("something that was said in a conversation is dropped", "channel", s.where.Platform, "conversation", s.where.ID, "sender", s.by.Identity, "reason", why)
 	return tx.DropIntake(ctx, s.intake.Seq, why)
 }

@@ -41,6 +41,34 @@ func TestAStrangersNameIsQuotedOnACard(t *testing.T) {
 	})
 }
 
+// TestAButtonNamesWhatItAnswers holds CH-054 and CH-072, and that a button decides only where its card stands.
+func TestAButtonNamesWhatItAnswers(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.wire(channeltest.DirectOf(bob), "echo")
+		s.wire(olgaDM, "echo")
+		s.wire(stream, "echo")
+		s.lives()
+		s.tells(bob, "hi")
+		sender := s.newest(olgaDM)
+		if name, want := s.platform.Names(sender.ID), "nsa:"+string(s.questions(channeltest.DirectOf(bob))[0].ID); name != want {
+			t.Errorf("the card about a sender has buttons of %q, not %q", name, want)
+		}
+		s.mentions(eve, hallway, "hi")
+		if name, want := s.platform.Names(s.newest(olgaDM).ID), "nca-"+string(s.questions(hallway)[0].ID); name != want {
+			t.Errorf("the card about a place has buttons of %q, not %q", name, want)
+		}
+
+		s.platform.Forge(t, stream, olga, channel.Press{Question: s.platform.Names(sender.ID), Option: channels.Allow})
+		s.platform.Forge(t, olgaDM, olga, channel.Press{Question: "nca-" + string(s.questions(channeltest.DirectOf(bob))[0].ID), Option: channels.WireTo + "echo"})
+		s.platform.Forge(t, olgaDM, olga, channel.Press{Question: "nsa:qst-forged00", Option: channels.Allow})
+		if n := s.undecided(); n != 2 || len(s.heard()) != 0 {
+			t.Errorf("forged buttons have decided: %d questions wait; heard %q", n, s.heard())
+		}
+		s.platform.Press(t, olgaDM.Address, sender.ID, olga, channels.Allow)
+		same(t, "heard", s.heard(), "echo: hi")
+	})
+}
+
 // TestOnlyWhomTheCardNamesBecomesAMember holds that somebody who speaks in a place while the owner reads a card about another gets no role by
 // it: what they said waits for a card of their own.
 func TestOnlyWhomTheCardNamesBecomesAMember(t *testing.T) {

@@ -36,7 +36,8 @@ type said struct {
 	by     audit.Actor
 	sender wiring.Sender
 	home   wiring.Home // as it was before the transaction
-	talk   *talker     // set where it counts as talk
+	flood  bool        // they have said too much
+	talk   *talker     // set where it counts, and as what
 	// decider is who has decided about it; nobody yet, as long as nothing had to be decided.
 	decider audit.Actor
 }
@@ -83,7 +84,7 @@ func (c *Channels) makeAside(l *line, decided message.In) {
 	}
 }
 
-// takeIn is that transaction. It returns what was decided, and whose talk it was, if it was talk: what comes again is counted once.
+// takeIn is that transaction. It returns what was decided, and in whose measure it counts: what comes again is counted once.
 func (c *Channels) takeIn(ctx context.Context, l *line, e channel.Event, home wiring.Home) (decided message.In, talk talker, err error) {
 	err = c.DB.InTx(ctx, func(tx store.Tx) error {
 		decided, talk = message.In{}, talker{}
@@ -238,29 +239,38 @@ func known(ctx context.Context, tx store.Tx, who id.Person) (wiring.Sender, erro
 
 // become does what is to become of something that was said: a code, words that decide, or what routing says.
 func (c *Channels) become(ctx context.Context, tx store.Tx, s said) (message.In, error) {
+	talk, word := talker{where: s.where.ID, person: s.sender.Person}, talker{s.where.ID, s.sender.Person, true}
+	s.flood = !c.floods.room(talk, measure(s.Event), s.intake.Received)
+	if !s.flood { // what is dropped for that makes it no longer
+		*s.talk = talk
+	}
 	if took, err := c.takeCode(ctx, tx, s); err != nil || took {
 		return message.In{}, err
 	}
 	var in message.In
 	decides := s.Press == nil || s.Press.Question != "" // a button without a card is no word
-	if decides {
+	if decides = decides && c.floods.room(word, measure(s.Event), s.intake.Received); decides {
+		words := s.words()
+		words.Brief = s.flood
 		var err error
-		if in, decides, err = c.Voices.Decide(ctx, tx, s.where.ID, s.intake, s.words()); err != nil {
+		if in, decides, err = c.Voices.Decide(ctx, tx, s.where.ID, s.intake, words); err != nil {
 			return in, err
 		}
 	}
 	switch {
 	case decides:
+		if in.Decides == nil || in.Decides.Kind == decide.Decided {
+			*s.talk = word
+		}
 		return in, nil
 	case s.Press != nil:
 		return in, c.drop(ctx, tx, s, "a button that they may not press, or that is none any more")
 	case s.Edited:
 		return in, c.drop(ctx, tx, s, "an edit of what was said before")
-	case !c.floods.room(talker{s.where.ID, s.sender.Person}, measure(s.Event), s.intake.Received):
+	case s.flood:
 		return in, c.drop(ctx, tx, s, "too much is said at once")
 	}
 	s.hush(c.Voices.Hush)
-	*s.talk = talker{s.where.ID, s.sender.Person}
 	return in, c.route(ctx, tx, s)
 }
 
@@ -285,6 +295,9 @@ func (s said) words() dispatch.Said {
 	}
 	if s.Press != nil {
 		w.Card, w.Text = id.Out(s.Press.Question), s.Press.Option
+		if of := s.Press.Asks(); of != "" {
+			w.Card, w.Asked = "", id.Question(of)
+		}
 	}
 	return w
 }

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/wiring"
+	"sallyport/internal/drive/channels"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/rule/right"
@@ -69,6 +70,27 @@ func TestWhatIsSaidIsAnsweredWhereItWasSaid(t *testing.T) {
 		if all := s.arrived(room); len(all) != 1 || all[0].Thread != "t1" || all[0].Text != "heard: @echo in a thread" {
 			t.Errorf("in the room arrived %+v", all)
 		}
+	})
+}
+
+// TestAWiringThatChangesCountsFromTheNextWordOn holds CH-116: one that is added, changed or removed while the host runs.
+func TestAWiringThatChangesCountsFromTheNextWordOn(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.know(dan, right.Held{Role: right.Member, Group: "echo"}, right.Held{Role: right.Member, Group: "notes"})
+		where := s.wire(stream, "echo")
+		s.lives()
+		s.says(dan, stream, "one")
+		s.hears(stream, "echo", func(w *wiring.Wiring) { w.Mode, w.Pattern = wiring.Pattern, "^deploy" })
+		s.says(dan, stream, "two")
+		s.says(dan, stream, "deploy three")
+		s.hears(stream, "notes", func(w *wiring.Wiring) { w.Mode, w.Pattern = wiring.Pattern, wiring.Always })
+		s.says(dan, stream, "four")
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			_, err := tx.DropWiring(ctx, where.ID, "notes")
+			return err
+		})
+		s.says(dan, stream, "five")
+		same(t, "heard", s.heard(), "echo: deploy three", "notes: four")
 	})
 }
 
@@ -205,6 +227,34 @@ func TestAFloodIsBoundedAndSilencesNobodyElse(t *testing.T) {
 	})
 }
 
+// TestWhatIsDroppedInAFloodIsCountedAlone holds that strangers fill no disk by being dropped, in however many places, and that each is counted.
+func TestWhatIsDroppedInAFloodIsCountedAlone(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.wire(stream, "echo")
+		s.wire(hallway, "echo")
+		s.lives()
+		const most, each = 6000, 3500
+		for n := range each {
+			s.platform.Say(t, channeltest.Saying{By: bob, Place: stream, Text: fmt.Sprint("flood ", n)})
+			s.platform.Say(t, channeltest.Saying{By: eve, Place: hallway, Text: fmt.Sprint("flood ", n)})
+		}
+		if d := s.drops(); d[string(wiring.NobodyHears)] != 2*each {
+			t.Errorf("dropped %v", d)
+		}
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			rows, err := tx.DropIntakes(ctx, time.Now().Add(time.Hour))
+			if rows > most+10 || rows < most {
+				t.Errorf("there were %d rows", rows)
+			}
+			return err
+		})
+		s.mentions(bob, stream, "@echo hello")
+		if n := s.undecided(); n != 1 {
+			t.Errorf("%d questions wait about who speaks in a flood", n)
+		}
+	})
+}
+
 // TestLongTextsFillNoDisk holds that what somebody may say at once is bounded in bytes as well, words and quotes, and that short words of others
 // are heard meanwhile.
 func TestLongTextsFillNoDisk(t *testing.T) {
@@ -229,6 +279,37 @@ func TestLongTextsFillNoDisk(t *testing.T) {
 		}
 		s.says(dan, stream, "@echo it is dan")
 		same(t, "heard", s.heard(), "echo: @echo hello", "echo: @echo it is dan")
+	})
+}
+
+// TestWhatDecidesNothingIsPartOfAFlood holds that being told so again and again fills no disk either, and that whoever has said too much still
+// decides.
+func TestWhatDecidesNothingIsPartOfAFlood(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		s.wire(olgaDM, "echo")
+		s.lives()
+		s.mentions(bob, hallway, "hi")
+		s.mentions(bob, channel.Place{Address: "yard", Kind: channel.Group, Name: "the yard"}, "hi")
+		card := s.newest(olgaDM).ID
+		const each, many = 64, 6000 // so much is said, in messages that count as so many
+		for range many / each * 2 {
+			s.platform.Say(t, channeltest.Saying{By: olga, Place: olgaDM, Text: "ignore" + strings.Repeat(" ", (each-1)*512)})
+		}
+		synctest.Wait()
+		told := 0
+		for _, text := range s.texts(olgaDM) {
+			if strings.HasPrefix(text, "Nothing is decided: that could mean more than one card") {
+				told++
+			}
+		}
+		if most := many / each; told > most || told < most/2 || s.drops()["too much is said at once"] < most/2 {
+			t.Errorf("told %d times; dropped %v", told, s.drops())
+		}
+
+		s.platform.Press(t, olgaDM.Address, card, olga, channels.Ignore)
+		if n := s.undecided(); n != 1 {
+			t.Errorf("whoever has said too much decides nothing: %d questions wait, %q", n, s.newest(olgaDM).Text)
+		}
 	})
 }
 

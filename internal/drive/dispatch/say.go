@@ -36,7 +36,9 @@ type Said struct {
 	ID        string                          // of the platform; "" = it has none
 	Before    func(first, second string) bool // as channel.Can has it
 	Came      time.Time                       // it had been said by then; zero = when it was received
+	Brief     bool                            // what decides nothing is not even told so: they have said too much
 	Card      id.Out                          // whose button was pressed, which is Text; "" = none was
+	Asked     id.Question                     // whose card had the button, where it names that and no card
 	Context   bool                            // it wakes nobody
 	Answers   bool                            // it quotes something or answers to it, whatever of that the platform says
 	ReplyTo   string

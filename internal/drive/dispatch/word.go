@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,8 +101,8 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
 	}
 	v := decide.Decide(w, cards)
-	if s.Card != "" {
-		v = decide.Press(w, s.Card, cards)
+	if s.Card != "" || s.Asked != "" {
+		v = decide.Press(w, pressed(s, cards, rows), cards)
 	}
 	return d.settle(ctx, tx, intake, v, rows, s)
 }
@@ -112,6 +113,19 @@ func (d *Dispatcher) hush(text string) string {
 		return text
 	}
 	return decide.Hush(text)
+}
+
+// pressed is the card whose button was pressed; of those that ask one question the newest.
+func pressed(s Said, cards []decide.Card, rows map[id.Out]message.Out) id.Out {
+	if s.Asked == "" {
+		return s.Card
+	}
+	for _, c := range slices.Backward(cards) {
+		if rows[c.ID].Question == s.Asked {
+			return c.ID
+		}
+	}
+	return ""
 }
 
 // lateAfter is how much later than it was said something must come to count as late. What comes sooner counts as said when it was received.
@@ -127,7 +141,7 @@ func (s Said) at(intake message.Intake) time.Time {
 
 // unshow has cards not count as shown that their platform had after the words of somebody, however late it hands these over.
 func (d decider) unshow(ctx context.Context, tx store.Tx, cards []decide.Card, s Said) error {
-	if s.Before == nil || s.ID == "" || s.Card != "" {
+	if s.Before == nil || s.ID == "" || s.Card != "" || s.Asked != "" {
 		return nil
 	}
 	for i, c := range cards {
@@ -160,7 +174,7 @@ func quoted(ctx context.Context, tx store.Tx, cards map[id.Out]message.Out, plat
 
 // settle does what a verdict says; false if the words are talk.
 func (d decider) settle(ctx context.Context, tx store.Tx, intake message.Intake, v decide.Verdict, rows map[id.Out]message.Out, s Said) (in message.In, decides bool, err error) {
-	if v.Kind == decide.Talk {
+	if v.Kind == decide.Talk || s.Brief && v.Kind != decide.Decided {
 		return in, false, nil
 	}
 	card := v.Answer.Card.ID

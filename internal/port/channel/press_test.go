@@ -13,16 +13,24 @@ import (
 
 func TestAPressIsReadAsItWasWritten(t *testing.T) {
 	for _, p := range []channel.Press{{Question: "qst-1", Option: "approve"}, {Question: "qst-1", Option: "group:a:b"}} {
-		if got := channel.PressOf(p.Word(64)); got == nil || *got != p {
+		if got := channel.PressOf(p.Word(64)); got == nil || *got != p || p.Asks() != "" {
 			t.Errorf("%+v came as %+v", p, got)
 		}
 	}
-	for _, p := range []channel.Press{{Question: "a:b", Option: "c"}, {Option: "c"}, {Question: "a"}, {Question: "a", Option: strings.Repeat("x", 63)}} {
+	for word, p := range map[string]channel.Press{
+		"nsa:qst-1:allow": {Question: "nsa:qst-1", Option: "allow"}, "nsa:qst-1:deny": {Question: "nsa:qst-1", Option: "deny"}, "ncq:qst-1:2": {Question: "ncq:qst-1", Option: "2"},
+		"nca-qst-1:agent-group-echo": {Question: "nca-qst-1", Option: "agent-group-echo"}, "nca-qst-1:create": {Question: "nca-qst-1", Option: "create"},
+	} {
+		if got := channel.PressOf(word); got == nil || *got != p || p.Word(64) != word || p.Asks() != "qst-1" {
+			t.Errorf("%+v came as %+v, and is %q", p, got, p.Word(64))
+		}
+	}
+	for _, p := range []channel.Press{{Question: "a:b", Option: "c"}, {Option: "c"}, {Question: "a"}, {Question: "a", Option: strings.Repeat("x", 63)}, {Question: "nsa", Option: "b:c"}, {Question: "nsa:", Option: "c"}} {
 		if word := p.Word(64); word != "" {
 			t.Errorf("%+v has the word %q", p, word)
 		}
 	}
-	for _, word := range []string{"", ":", "a", "a:", ":b"} {
+	for _, word := range []string{"", ":", "a", "a:", ":b", "nsa:", "nsa::b", "ncq:a", "ncq:a:"} {
 		if got := channel.PressOf(word); got != nil {
 			t.Errorf("%q is %+v", word, got)
 		}

@@ -51,7 +51,7 @@ var blanks = map[string]map[string]way{
 		"reason": xs, "ended_at": stays, "told": stays},
 	"goose_db_version": {"id": stays, "version_id": stays, "is_applied": stays, "tstamp": stays},
 	"identity":         {"seq": stays, "platform": stays, "account": account, "person": stays, "label": xs, "direct": stays},
-	"intake":           {"seq": stays, "conversation": stays, "platform_id": mask, "received_at": stays, "outcome": stays, "reason": xs},
+	"intake":           {"seq": stays, "conversation": stays, "platform_id": mask, "received_at": stays, "outcome": stays, "reason": xs, "times": stays},
 	"landing":          {"seq": stays, "id": stays, "change": stays, "common_dir": mask, "state": stays, "ended_at": stays, "reason": xs, "doc": doc},
 	"lease":            {"key": mask, "holder": stays, "fence": stays, "until_at": stays},
 	"link_code":        {"hash": mask, "person": stays, "expires_at": stays},

@@ -54,6 +54,18 @@ func (t messages) DropIntake(ctx context.Context, seq int64, reason string) erro
 	return nil
 }
 
+// CountDrop counts an intake with another that was dropped, and removes it.
+func (t messages) CountDrop(ctx context.Context, seq, with int64, reason string) (bool, error) {
+	n, err := t.write(ctx, "count-drop", `UPDATE intake SET times = times + 1 WHERE seq = ? AND seq <> ? AND outcome = 'dropped' AND reason = ?`, with, seq, reason)
+	if err == nil && n > 0 {
+		_, err = t.write(ctx, "drop-counted", `DELETE FROM intake WHERE seq = ?`, seq)
+	}
+	if err != nil {
+		return false, fmt.Errorf("count what is dropped: %w", err)
+	}
+	return n > 0, nil
+}
+
 // DropIntakes removes those received before a time.
 func (t messages) DropIntakes(ctx context.Context, before time.Time) (int64, error) {
 	n, err := t.write(ctx, "drop-intakes", `DELETE FROM intake WHERE received_at < ?`, ms(before))
@@ -73,7 +85,7 @@ func (t messages) CountDrops(ctx context.Context) (all []message.Drop, err error
 		err := row.Scan(&d.Reason, &d.Count)
 		all = append(all, d)
 		return err
-	}, `SELECT reason, count(*) AS n FROM intake WHERE outcome = 'dropped' GROUP BY reason ORDER BY n DESC, reason LIMIT +?`, dropsMax)
+	}, `SELECT reason, sum(times) AS n FROM intake WHERE outcome = 'dropped' GROUP BY reason ORDER BY n DESC, reason LIMIT +?`, dropsMax)
 	if err != nil {
 		return nil, fmt.Errorf("count what was dropped: %w", err)
 	}

@@ -184,6 +184,20 @@ func (t persons) PutCode(ctx context.Context, c person.Code) error {
 	return nil
 }
 
+// Codes are the hashes of those that are good.
+func (t persons) Codes(ctx context.Context, now time.Time) (all []string, err error) {
+	err = t.each(ctx, func(row scanner) error {
+		var hash string
+		err := row.Scan(&hash)
+		all = append(all, hash)
+		return err
+	}, `SELECT hash FROM link_code WHERE expires_at > ? ORDER BY hash`, ms(now))
+	if err != nil {
+		return nil, fmt.Errorf("list the codes that are good: %w", err)
+	}
+	return all, nil
+}
+
 // TakeCode uses a code up.
 func (t persons) TakeCode(ctx context.Context, hash string, now time.Time) (who id.Person, ok bool, err error) {
 	if _, err := t.write(ctx, "drop-code", `DELETE FROM link_code WHERE expires_at <= ?`, ms(now)); err != nil {

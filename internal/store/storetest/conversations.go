@@ -175,8 +175,20 @@ func testMessages(t *testing.T, s *suite) {
 		}
 		drops, err6 := tx.CountDrops(ctx)
 		s.same(drops, []message.Drop{{Reason: "no mention", Count: 2}, {Reason: "a stranger", Count: 1}})
+		for _, c := range []struct {
+			seq, with int64
+			reason    string
+			want      bool
+		}{{b.Seq, a.Seq, "no mention", false}, {a.Seq, b.Seq + 2, "a stranger", false}, {a.Seq, b.Seq + 2, "no mention", true}, {a.Seq, b.Seq + 2, "no mention", true}, {b.Seq + 2, b.Seq + 2, "no mention", false}, {b.Seq, 999, "no mention", false}} {
+			counted, err := tx.CountDrop(ctx, c.seq, c.with, c.reason)
+			s.same(counted, c.want)
+			err6 = errors.Join(err6, err)
+		}
+		drops, err9 := tx.CountDrops(ctx)
+		s.same(drops, []message.Drop{{Reason: "no mention", Count: 4}, {Reason: "a stranger", Count: 1}})
+		err6 = errors.Join(err6, err9)
 		n, err7 := tx.DropIntakes(ctx, at(2))
-		s.same(n, 6)
+		s.same(n, 5)
 		drops, err8 := tx.CountDrops(ctx)
 		s.same(len(drops), 0)
 		return errors.Join(err, err2, err3, err4, err5, err6, err7, err8)

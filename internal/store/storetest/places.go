@@ -97,6 +97,13 @@ func testCodes(t *testing.T, s *suite) {
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		return errors.Join(tx.PutCode(ctx, person.Code{Hash: "a", Person: ann.ID, Expires: at(10)}), tx.PutCode(ctx, person.Code{Hash: "b", Person: bob.ID, Expires: at(20)}))
 	})
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		both, err := tx.Codes(ctx, at(9))
+		one, err2 := tx.Codes(ctx, at(10))
+		s.same(both, []string{"a", "b"})
+		s.same(one, []string{"b"})
+		return errors.Join(err, err2)
+	})
 	for _, c := range []struct {
 		hash string
 		now  int

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,8 +20,8 @@ const (
 	codeLength = 8
 	codeLetter = "23456789ABCDEFGHJKMNPQRSTUVWXYZ" // none that looks like another
 
-	codesMax = 256 // that are looked for in what somebody says
-	codeGap  = 3   // characters between the halves of one, at most
+	codesMax = 4096 // that are looked for in what somebody says
+	codeGap  = 3    // characters between the halves of one, at most
 )
 
 // words are runs of letters and digits, whatever stands beside them.
@@ -55,27 +54,27 @@ func ReadCode(text string) (LinkCode, bool) {
 	return LinkCode(text), true
 }
 
-// CodesIn returns what may be a code in texts that say more than that: each once, and at most codesMax of them. Ordinary words are among them.
+// CodesIn returns what may be a code in texts that say more than that, also within longer words: each once, and at most codesMax of them.
+// Ordinary words are among them.
 func CodesIn(texts ...string) (all []LinkCode) {
+	seen := map[LinkCode]bool{}
+	add := func(text string) {
+		if code, is := ReadCode(text); is && !seen[code] && len(all) < codesMax {
+			seen[code], all = true, append(all, code)
+		}
+	}
+	const half = codeLength / 2
 	for _, text := range texts {
-		end := -1 // of the word before, if that may be the first half of a code
-		half := ""
+		before, end := "", 0 // the word before, and where it ends
 		for _, at := range words.FindAllStringIndex(text, -1) {
 			word := text[at[0]:at[1]]
-			whole := word
-			if len(word) == codeLength/2 && end >= 0 && utf8.RuneCountInString(text[end:at[0]]) <= codeGap {
-				whole = half + word
+			if len(before) >= half && len(word) >= half && utf8.RuneCountInString(text[end:at[0]]) <= codeGap {
+				add(before[len(before)-half:] + word[:half])
 			}
-			if end = -1; len(word) == codeLength/2 {
-				half, end = word, at[1]
+			for from := 0; from+codeLength <= len(word) && len(all) < codesMax; from++ {
+				add(word[from : from+codeLength])
 			}
-			code, is := ReadCode(whole)
-			if !is || slices.Contains(all, code) {
-				continue
-			}
-			if all = append(all, code); len(all) == codesMax {
-				return all
-			}
+			before, end = word, at[1]
 		}
 	}
 	return all

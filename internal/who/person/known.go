@@ -60,6 +60,8 @@ type PeopleTx interface {
 	Revoke(ctx context.Context, who id.Person, h right.Held) (bool, error)
 	// PutCode stores a code.
 	PutCode(ctx context.Context, c Code) error
+	// Codes are the hashes of those that are good.
+	Codes(ctx context.Context, now time.Time) ([]string, error)
 	// TakeCode uses a code up, and returns whose it is; false if there is none that is good.
 	TakeCode(ctx context.Context, hash string, now time.Time) (id.Person, bool, error)
 }

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	dialMax    = 30 * time.Second // to connect
+	dialMax    = 12 * time.Second // to connect, with TLS: who adds a channel waits for its first try
 	greetMax   = time.Minute      // until the server knows us
 	writeMax   = 30 * time.Second // for one line
 	silenceMax = 3 * time.Minute  // of a server that is asked every minute whether it is there
@@ -103,6 +103,10 @@ func (d *Driver) dial(ctx context.Context) (net.Conn, error) {
 	secure := tls.Client(conn, d.trust())
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
+		var plain tls.RecordHeaderError
+		if errors.As(err, &plain) || ctx.Err() != nil {
+			err = fmt.Errorf("%w; is TLS spoken on that port? A server that has none is added with --set tls=no", err)
+		}
 		return nil, problem.Errorf(problem.Unavailable, "", "speak TLS with %s: %w", d.address, err)
 	}
 	return secure, nil

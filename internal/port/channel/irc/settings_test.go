@@ -1,13 +1,17 @@
 package irc
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
 	"errors"
+	"io"
+	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/channel"
@@ -72,6 +76,42 @@ func TestOnlyTheNamedCertificateIsTrusted(t *testing.T) {
 			}
 			_ = conn.Close()
 		}
+	}
+}
+
+// TestAPortWithoutTLSIsNamed holds that whoever adds a server by the wrong port is told so, whether it is silent or answers in plain words.
+func TestAPortWithoutTLSIsNamed(t *testing.T) {
+	for name, says := range map[string]string{"silent": "", "in plain words": ":irc NOTICE * :Looking up your hostname...\r\n"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte(says))
+			_, _ = io.Copy(io.Discard, conn) // until the other side has given up
+			_ = conn.Close()
+		}()
+		d, err := Open(map[string]string{"server": l.Addr().String(), "nick": "port"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := t.Context(), func() {}
+		if says == "" {
+			ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+		}
+		_, err = d.(*Driver).dial(ctx)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "--set tls=no") && !strings.HasPrefix(err.Error(), "connect to") {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = l.Close()
+		<-done
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *session) put(ctx context.Context, room id.RoomID, nonce string, b body)
 	return sent.ID, err
 }
 
-// alone refuses a room in which an account is not, or others are, for what is meant for the account alone.
+// alone refuses a room in which an account is not, or others are, or that somebody else made, for what is meant for the account alone.
 func (s *session) alone(ctx context.Context, room id.RoomID, account string) error {
 	if account == "" {
 		return nil
@@ -121,7 +121,11 @@ func (s *session) alone(ctx context.Context, room id.RoomID, account string) err
 	case len(others) > 1:
 		return problem.Errorf(problem.Refused, "", "%s is not alone in the room %s", inert.Short(account, 80), inert.Short(string(room), 80))
 	}
-	return nil
+	theirs, err := s.theirs(ctx, room, id.UserID(account))
+	if err == nil && !theirs {
+		err = problem.Errorf(problem.Refused, "", "somebody else than %s has made the room %s, and may have it read", inert.Short(account, 80), inert.Short(string(room), 80))
+	}
+	return err
 }
 
 // hiddenText is what people are told who write where we cannot read.

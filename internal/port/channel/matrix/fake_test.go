@@ -75,6 +75,7 @@ func newServer(t *testing.T) *server {
 		"GET /rooms/{room}/members":                     s.members,
 		"GET /rooms/{room}/event/{event}":               s.one,
 		"GET /rooms/{room}/state/{type}/{$}":            s.piece,
+		"GET /rooms/{room}/state":                       s.whole,
 		"PUT /rooms/{room}/send/m.room.message/{nonce}": s.send,
 		"POST /rooms/{room}/join":                       s.join,
 		"GET /joined_rooms":                             s.joinedRooms,
@@ -160,6 +161,7 @@ func (s *server) says(room, kind, sender string, content object, key ...string) 
 func (s *server) makes(room, name string, members ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.made(room, members[0])
 	for _, m := range members {
 		s.add(room, "m.room.member", m, object{"membership": "join", "displayname": s.profiles[m]}, m)
 		if m == us {
@@ -169,6 +171,11 @@ func (s *server) makes(room, name string, members ...string) {
 	if name != "" {
 		s.add(room, "m.room.name", members[0], object{"name": name}, "")
 	}
+}
+
+// made notes who has made a room; mu is held. It stands in no sync that asks for what is said.
+func (s *server) made(room, by string) {
+	s.state[room+" m.room.create "] = object{"type": "m.room.create", "event_id": "$create" + room, "sender": by, "state_key": "", "content": object{"room_version": "11"}}
 }
 
 // asks us into a room.
@@ -307,6 +314,19 @@ func (s *server) members(r *http.Request, _ object) (int, any) {
 	return 200, object{"chunk": chunk}
 }
 
+func (s *server) whole(r *http.Request, _ object) (int, any) {
+	if !s.in(r) {
+		return fail(403, "M_FORBIDDEN", "You aren't a member of the room.")
+	}
+	all := []object{}
+	for at, e := range s.state {
+		if strings.HasPrefix(at, r.PathValue("room")+" ") {
+			all = append(all, e)
+		}
+	}
+	return 200, all
+}
+
 func (s *server) one(r *http.Request, _ object) (int, any) {
 	for _, e := range s.stream {
 		if e.room == r.PathValue("room") && e.data["event_id"] == r.PathValue("event") && s.in(r) {
@@ -369,6 +389,7 @@ func (s *server) create(_ *http.Request, body object) (int, any) {
 	s.creates++
 	room := fmt.Sprintf("!made%d:h.example", s.creates)
 	s.joined[room] = true
+	s.made(room, us)
 	s.add(room, "m.room.member", us, object{"membership": "join"}, us)
 	for _, user := range body["invite"].([]any) {
 		s.add(room, "m.room.member", us, object{"membership": "invite", "is_direct": body["is_direct"]}, user.(string))

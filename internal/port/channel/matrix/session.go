@@ -53,9 +53,10 @@ type room struct {
 	name    string // "" = has none
 	named   bool   // name was asked for
 	names   map[id.UserID]string
-	private *id.UserID // the one who is in it beside us; "" = nobody, or several; nil = not known
-	hidden  *bool      // that it is encrypted; nil = not known
-	told    bool       // that we cannot read it
+	private *id.UserID  // the one who is in it beside us; "" = nobody, or several; nil = not known
+	hidden  *bool       // that it is encrypted; nil = not known
+	told    bool        // that we cannot read it
+	makers  []id.UserID // who made it, and rules it for ever; nil = not known
 }
 
 // of returns what is known of a room; mu is held.
@@ -252,6 +253,37 @@ func (s *session) others(ctx context.Context, room id.RoomID) (all []id.UserID, 
 	return all, nil
 }
 
+// makers are who made a room: they may have it read by whom they want, also when they have left it. nil: it does not say.
+func (s *session) makers(ctx context.Context, name id.RoomID) ([]id.UserID, error) {
+	s.mu.Lock()
+	known := s.of(name).makers
+	s.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	var state []raw
+	if err := s.get(ctx, &state, nil, "v3", "rooms", name, "state"); err != nil {
+		return nil, err
+	}
+	var makers []id.UserID
+	for _, r := range state {
+		if e, ok := r.event(); ok && e.Type == "m.room.create" && e.StateKey != nil && *e.StateKey == "" {
+			makers = append([]id.UserID{id.UserID(e.Sender)}, field[[]id.UserID](e.Content, "additional_creators")...)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(name).makers = makers
+	return makers, nil
+}
+
+// theirs reports whether a room was made by somebody or by us, and by nobody else.
+func (s *session) theirs(ctx context.Context, name id.RoomID, user id.UserID) (bool, error) {
+	makers, err := s.makers(ctx, name)
+	others := slices.ContainsFunc(makers, func(m id.UserID) bool { return m != user && m != s.client.UserID })
+	return err == nil && len(makers) > 0 && !others, err
+}
+
 // place says what a room is.
 func (s *session) place(ctx context.Context, name id.RoomID) (channel.Place, error) {
 	s.mu.Lock()
@@ -265,7 +297,13 @@ func (s *session) place(ctx context.Context, name id.RoomID) (channel.Place, err
 		}
 		private = new(id.UserID)
 		if err == nil && len(others) == 1 {
-			private = &others[0]
+			theirs, err := s.theirs(ctx, name, others[0])
+			if err != nil && !errors.Is(err, channel.ErrDead) {
+				return channel.Place{}, err
+			}
+			if theirs {
+				private = &others[0]
+			}
 		}
 	}
 	if !named {

@@ -273,6 +273,41 @@ func TestACardReachesAnAccountThatIsAlone(t *testing.T) {
 	}
 }
 
+// TestARoomThatSomebodyElseMadeIsNobodysOwn holds that whoever makes a room and asks somebody and the assistant in is not told what is meant for
+// that person alone: who has made a room rules it, and may come back and read.
+func TestARoomThatSomebodyElseMadeIsNobodysOwn(t *testing.T) {
+	for name, also := range map[string][]string{"alone": nil, "together": {"@eve:else.example"}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlatform(t)
+			h := p.listen(t, "")
+			const trap, by = "!trap:else.example", "@eve:else.example"
+			maker := by
+			if also != nil {
+				maker = "@ann:h.example"
+			}
+			p.makes(trap, "", maker)
+			p.mu.Lock()
+			p.state[trap+" m.room.create "]["content"].(object)["additional_creators"] = also
+			p.mu.Unlock()
+			p.asks(trap, by, true)
+			p.until(t, "us", func() bool { return p.joined[trap] })
+			p.says(trap, "m.room.member", by, object{"membership": "join"}, "@ann:h.example")
+			p.says(trap, "m.room.member", by, object{"membership": "leave"}, by)
+			p.says(trap, "m.room.message", "@ann:h.example", words("are you there"))
+			if e, _ := h.said("are you there"); e.Place.Kind == channel.Direct {
+				t.Errorf("it counts as a place of ann alone: %+v", e)
+			}
+			card := channel.Message{Place: trap, Account: "@ann:h.example", Nonce: "n", Text: "your card"}
+			if _, err := h.driver.Deliver(t.Context(), card); problem.KindOf(err) != problem.Refused {
+				t.Errorf("a card of ann's: %v", err)
+			}
+			if to, err := h.driver.Direct(t.Context(), "@ann:h.example"); err != nil || to == trap {
+				t.Errorf("ann is reached in %q, %v", to, err)
+			}
+		})
+	}
+}
+
 func TestAnAnswerStandsWhereItBelongs(t *testing.T) {
 	p := newPlatform(t)
 	h := p.listen(t, "")
