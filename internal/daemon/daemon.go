@@ -247,10 +247,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 // sweep removes what a crash left half made, before anything new is begun. Open landings and
 // trials are not its business: they are rows, and their keepers stay until the rows are closed.
 func (d *Daemon) sweep(ctx context.Context, state string) error {
-	if err := d.spaces.SetAside(ctx); err != nil { // the steward removes it
-		return fmt.Errorf("clear up after the last daemon: %w", err)
-	}
-	if err := sweepNotes(d.Ops, filepath.Join(state, "changes")); err != nil {
+	if err := storage.Begin(ctx, d.Ops, state, halfMade(state, d.spaces, d.Ops)...); err != nil {
 		return err
 	}
 	open := map[string]bool{}
@@ -325,7 +322,7 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	if err != nil {
 		return err
 	}
-	if err := d.network.sweep(); err != nil {
+	if err := storage.Begin(ctx, d.Ops, d.Home, d.network); err != nil { // now that this one listens there is no other
 		return errors.Join(err, listener.Close())
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/leftover"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/client"
 	"sallyport/internal/drive/live"
@@ -62,21 +63,10 @@ func newNetwork(o Options, settings *config.Settings, log *slog.Logger) (*networ
 	return &network{settings: settings, folder: filepath.Dir(path), outside: o.Outside, ops: o.Ops, log: log}, nil
 }
 
-// sweep removes what an earlier daemon of this home has left. It is called once this one listens: there is no other.
-func (n *network) sweep() error {
-	return n.ops.Do("network:sweep", func() error {
-		entries, err := os.ReadDir(n.folder)
-		if err != nil {
-			return fmt.Errorf("clear up the ways out of the last daemon: %w", err)
-		}
-		var errs []error
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), storage.WayPrefix) || strings.HasPrefix(e.Name(), storage.BundlePrefix) || strings.HasPrefix(e.Name(), live.SocketPrefix) {
-				errs = append(errs, os.Remove(filepath.Join(n.folder, e.Name())))
-			}
-		}
-		return errors.Join(errs...)
-	})
+// Left tells what an earlier daemon of this home has left beside its socket.
+func (n *network) Left(ctx context.Context) ([]leftover.Item, error) {
+	return leftover.Names{Folder: n.folder, Goes: leftover.AtStart, Ops: n.ops, Op: "network:sweep",
+		Patterns: []string{storage.WayPrefix + "*", storage.BundlePrefix + "*", live.SocketPrefix + "*"}}.Left(ctx)
 }
 
 // close removes what the ways out had in common; all of them are closed.

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/host/storage"
@@ -272,7 +273,7 @@ func TestWhatADeadDaemonLeftOfItsWaysOutGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.sweep(); err != nil {
+	if err := storage.Begin(t.Context(), disk.Ops{}, t.TempDir(), w.network); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(w.folder); err != nil || len(left) != 1 || left[0].Name() != "daemon.sock" {

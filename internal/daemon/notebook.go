@@ -63,22 +63,6 @@ func (n notebook) Write(_ context.Context, change id.Change, checkpoints []check
 	return n.ops.Do("notes:commit", func() error { return os.Rename(aside, file) })
 }
 
-// sweepNotes removes what a crash left half written beside the notes and diffs of all changes.
-func sweepNotes(ops disk.Ops, folder string) error {
-	for _, pattern := range []string{"*/state.md.new", "*/checkpoints/*.diff.new"} {
-		left, err := filepath.Glob(filepath.Join(folder, pattern))
-		if err != nil {
-			return err
-		}
-		for _, file := range left {
-			if err := ops.Do("notes:sweep", func() error { return os.Remove(file) }); err != nil {
-				return fmt.Errorf("clear up after the last daemon: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
 // Deterministic reports whether a change's state.md asks for that mode.
 func (n notebook) Deterministic(_ context.Context, change id.Change) (bool, error) {
 	mode, err := config.LoadState(n.file(change))

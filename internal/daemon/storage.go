@@ -5,10 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/leftover"
 	"sallyport/internal/door/client"
 	"sallyport/internal/host/storage"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/path/workspace"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/who/person"
 )
@@ -21,10 +25,10 @@ func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
 		Retention: storage.Retention{
 			Refs: time.Duration(keep.Refs), Transcripts: time.Duration(keep.Transcripts), Exports: time.Duration(keep.Exports), Grace: time.Duration(keep.Grace),
 		},
-		Author: author(d.began.Commits), Ops: d.Ops, Log: d.log,
+		Author: author(d.began.Commits), Ops: d.Ops, Log: d.log, Left: halfMade(state, d.spaces, d.Ops),
 	}
-	if groups, ok := d.sandbox.(storage.Groups); ok {
-		parts.Groups = groups
+	if groups, ok := d.sandbox.(leftover.Part); ok {
+		parts.Left = append(parts.Left, groups)
 	}
 	if d.Grace != 0 {
 		parts.Retention.Grace = d.Grace
@@ -37,6 +41,15 @@ func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
 		}
 	}
 	return parts
+}
+
+// halfMade are the parts that leave something half made in a home's state.
+func halfMade(state string, spaces *workspace.Manager, ops disk.Ops) []leftover.Part {
+	return []leftover.Part{
+		spaces,
+		leftover.Names{Folder: filepath.Join(state, "changes"), Patterns: []string{"*/state.md.new", "*/checkpoints/*.diff.new"}, Ops: ops, Op: "notes:sweep"},
+		leftover.Names{Folder: filepath.Join(state, "deadman"), Patterns: []string{deadman.HalfMade}, Ops: ops, Op: "deadman:sweep"},
+	}
 }
 
 // author is who stands in the commits that the host makes.

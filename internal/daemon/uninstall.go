@@ -140,7 +140,11 @@ func (o Options) leaving(ctx context.Context, state, repo string) (left storage.
 		return left, nil, err
 	}
 	if repo == "" {
-		left.Pieces = append(left.Pieces, steward.Machine(ctx)...)
+		pieces, err := steward.Machine(ctx)
+		if err != nil {
+			return left, nil, err
+		}
+		left.Pieces = append(left.Pieces, pieces...)
 	}
 	return left, func() { _ = db.Close() }, nil // what was written is in its files
 }

@@ -125,24 +125,14 @@ func Read(path string) (Armed, error) {
 	return a, nil
 }
 
+// HalfMade are the names under which a crash in the middle of Arm leaves a record.
+const HalfMade = ".*.new"
+
 // Settle is what a daemon that holds the home calls once it has finished or undone what it
 // found: it disarms every record, also one that cannot be read, whose landing is not open
-// any more, and removes what a crash in the middle of Arm left in dir.
+// any more.
 func Settle(ops disk.Ops, dir string, open func(landing string) bool) error {
-	left, err := filepath.Glob(filepath.Join(Literal(dir), ".*.new"))
-	if err != nil {
-		return err
-	}
 	var errs []error
-	if len(left) > 0 {
-		errs = append(errs, ops.Do("deadman:sweep", func() error {
-			var errs []error
-			for _, path := range left {
-				errs = append(errs, os.Remove(path))
-			}
-			return errors.Join(errs...)
-		}))
-	}
 	records, err := filepath.Glob(filepath.Join(Literal(dir), "[^.]*.json"))
 	if err != nil {
 		return err

@@ -18,9 +18,10 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/leftover"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/whole"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/landing"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/store"
 )
@@ -86,7 +87,8 @@ func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leavin
 			commons[p.CommonDir] = true
 			errs = append(errs, r.leaveRefs(ctx, p, &out))
 		}
-		errs = append(errs, r.leaveDesks(ctx, p, &out))
+		desks, err := r.desks(ctx, p) // their rows are closed, for no change is open
+		errs = append(errs, err, out.add(ctx, desks))
 	}
 	return out, errors.Join(errs...)
 }
@@ -154,76 +156,51 @@ func (r *round) leaveRefs(ctx context.Context, p git.Project, out *Leaving) erro
 	return nil
 }
 
-// leaveDesks finds the desks of this home's landings; their rows are closed, for no change is open.
-func (r *round) leaveDesks(ctx context.Context, p git.Project, out *Leaving) error {
-	there, err := landing.Desks(p)
-	if err != nil {
-		return nil // told with the refs
-	}
-	for _, d := range there {
-		var l landing.Landing
-		known := false
-		err := r.DB.Read(ctx, func(tx store.Tx) (err error) { l, known, err = tx.Landing(ctx, d.Landing); return err })
-		if err != nil {
+// add has leftovers go, but those that stay.
+func (l *Leaving) add(ctx context.Context, items []leftover.Item) error {
+	for _, it := range items {
+		if it.Stays != "" {
+			l.Stays = append(l.Stays, fmt.Sprintf("%q stays: %s", it.Path, it.Stays))
+			continue
+		}
+		piece := Piece{What: it.What, Path: it.Path, Remove: func(ctx context.Context) error {
+			_, err := it.Remove(ctx)
 			return err
-		}
-		switch {
-		case d.Aside:
-			size, err := beneath.Allocated(ctx, d.Path)
-			if err != nil {
+		}}
+		if it.Ino != 0 {
+			var err error
+			if piece.Bytes, err = beneath.Allocated(ctx, it.Path); err != nil {
 				return err
 			}
-			out.Pieces = append(out.Pieces, Piece{What: "objects", Path: d.Path, Bytes: size, Remove: func(ctx context.Context) error {
-				return r.Lander.ClearAside(ctx, p)
-			}})
-		case d.Kept:
-			out.Stays = append(out.Stays, fmt.Sprintf("%q stays: it holds your own version of a file", d.Path))
-		case !known:
-			out.Stays = append(out.Stays, fmt.Sprintf("%q stays: no landing of this home has that id", d.Path))
-		default:
-			size, err := beneath.Allocated(ctx, d.Path)
-			if err != nil {
-				return err
-			}
-			out.Pieces = append(out.Pieces, Piece{What: "desk", Path: d.Path, Bytes: size, Remove: func(ctx context.Context) error {
-				_, err := r.Lander.Clear(ctx, l)
-				return err
-			}})
 		}
+		l.Pieces = append(l.Pieces, piece)
 	}
 	return nil
 }
 
-// Machine finds what this home has on the machine outside its folder: sockets of its daemons that are gone, and control groups.
-func (s *Steward) Machine(ctx context.Context) []Piece {
-	var pieces []Piece
+// Machine finds what this home has on the machine outside its folder: sockets of its daemons that are gone, and what its parts tell of.
+func (s *Steward) Machine(ctx context.Context) ([]Piece, error) {
+	var out Leaving
 	for _, runtime := range s.Runtime {
 		if s.Socket == "" {
 			break
 		}
-		at, folder, err := beneath.PlaceOf(runtime + "/" + hashOf(s.Socket))
-		if err == nil && folder && silent(ctx, at.Path) {
-			pieces = append(pieces, Piece{What: "socket", Path: at.Path, Remove: func(ctx context.Context) error {
-				_, err := removeSockets(ctx, s, at)
-				return err
-			}})
+		it, dead := s.deadSocket(ctx, filepath.Join(runtime, hashOf(s.Socket)))
+		if dead {
+			if err := out.add(ctx, []leftover.Item{it}); err != nil {
+				return nil, err
+			}
 		}
-		if !folder && runtime != filepath.Dir(filepath.Dir(s.Socket)) {
+		if !whole.Exists(filepath.Join(runtime, hashOf(s.Socket))) && runtime != filepath.Dir(filepath.Dir(s.Socket)) {
 			continue // an empty one there is not of this home's making
 		}
 		if above, folder, err := beneath.PlaceOf(runtime); err == nil && folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
-			pieces = append(pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
+			out.Pieces = append(out.Pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
 		}
 	}
-	if s.Groups != nil {
-		for _, group := range s.Groups.Left() {
-			pieces = append(pieces, Piece{What: "control group", Path: group, Remove: func(ctx context.Context) error {
-				_, err := s.Groups.Clear(ctx)
-				return err
-			}})
-		}
-	}
-	return pieces
+	items, err := s.partsLeft(ctx)
+	items = slices.DeleteFunc(items, func(it leftover.Item) bool { return strings.HasPrefix(it.Path, s.State+"/") }) // it goes with the home
+	return out.Pieces, errors.Join(err, out.add(ctx, items))
 }
 
 // onlyOurs reports whether a folder of sockets holds none of another home's.

@@ -29,7 +29,11 @@ func TestOnlyFoldersOfThisHomesSocketsAreItsOwn(t *testing.T) {
 
 	s := &Steward{Parts: Parts{Socket: filepath.Join(own, home, "daemon.sock"), Runtime: []string{own, older, strange, shared, used, file, filepath.Join(dir, "absent")}}}
 	var goes []string
-	for _, p := range s.Machine(t.Context()) {
+	pieces, err := s.Machine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pieces {
 		goes = append(goes, p.Path)
 	}
 	if want := []string{own, filepath.Join(older, home), older, filepath.Join(shared, home), used}; !slices.Equal(goes, want) {

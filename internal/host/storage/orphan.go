@@ -10,64 +10,119 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/leftover"
+	"sallyport/internal/base/whole"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/store"
 )
 
-// groups are control groups of sandboxes whose daemon is dead; what still runs in them ends. The lock on the home
-// proves it, so there is no grace.
-func (r *round) groups(ctx context.Context) error {
-	if r.Groups == nil {
-		return nil
+// Begin removes what a crash left half made, before anything has begun. It is called by whoever holds the home. A folder in its state
+// is moved aside, however much is in it: a steward removes it when there is time.
+func Begin(ctx context.Context, ops disk.Ops, state string, parts ...leftover.Part) error {
+	for _, part := range parts {
+		items, err := part.Left(ctx)
+		if err != nil {
+			return fmt.Errorf("find what the last daemon left: %w", err)
+		}
+		for _, it := range items {
+			if it.Goes != leftover.AtStart {
+				continue
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if it.Folder() && strings.HasPrefix(it.Path, state+"/") {
+				err = setAside(ops, state, it.Path)
+			} else {
+				_, err = it.Remove(ctx)
+			}
+			if err != nil {
+				return fmt.Errorf("clear up after the last daemon: %w", err)
+			}
+		}
 	}
-	left := r.Groups.Left()
-	row := r.rows[Orphans]
-	row.Count += len(left)
-	if !r.do {
-		row.Gone += len(left)
-		return nil
+	return nil
+}
+
+func setAside(ops disk.Ops, state, path string) error {
+	gone := filepath.Join(state, "gone")
+	if err := whole.MakeFolder(ops, gone); err != nil {
+		return err
 	}
-	if len(left) == 0 {
-		return nil
+	return ops.Do("sweep:aside", func() error {
+		room, err := os.MkdirTemp(gone, "")
+		if err != nil {
+			return err
+		}
+		return os.Rename(path, filepath.Join(room, "it"))
+	})
+}
+
+// leftovers are what every part has left. One part that cannot tell is no reason not to ask the others.
+func (r *round) leftovers(ctx context.Context) error {
+	var errs []error
+	for _, left := range []func(context.Context) ([]leftover.Item, error){r.mounts, r.partsLeft, r.allDesks, r.locks, r.halfMade, r.sockets} {
+		items, err := left(ctx)
+		errs = append(errs, err)
+		for _, it := range items {
+			if it.Goes == leftover.AtStart {
+				continue // somebody may be at work on it
+			}
+			if it.Stays != "" {
+				r.note("%q stays: %s", it.Path, it.Stays)
+				continue
+			}
+			t := thing{kind: Orphans, goes: it.Goes == leftover.AtOnce || r.abandoned(it.At), remove: func() (bool, error) { return it.Remove(ctx) }}
+			if it.Ino != 0 {
+				t.path = it.Path
+			}
+			if err := r.count(ctx, t); err != nil {
+				return err
+			}
+		}
 	}
-	n, err := r.Groups.Clear(ctx)
-	row.Gone += n
-	if err != nil && ctx.Err() == nil {
-		r.note("control groups stay: %v", err)
-		r.Log.Warn("control groups of an earlier daemon stay", "error", err)
+	return errors.Join(errs...)
+}
+
+// partsLeft are what those parts tell that know neither rows nor other homes.
+func (s *Steward) partsLeft(ctx context.Context) (all []leftover.Item, err error) {
+	for _, part := range s.Left {
+		items, failed := part.Left(ctx)
+		all, err = append(all, items...), errors.Join(err, failed)
 	}
-	return context.Cause(ctx)
+	return all, err
 }
 
 // mounts are overlays of this home's workspaces that are mounted where this process sees them. A sandbox mounts in a
 // namespace of its own, so nobody works on these. What a person has mounted there, such as a disk for the layers, is none.
-func (r *round) mounts(ctx context.Context) error {
+func (r *round) mounts(context.Context) ([]leftover.Item, error) {
 	table, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return fmt.Errorf("read the mounts: %w", err)
+		return nil, fmt.Errorf("read the mounts: %w", err)
 	}
 	defer table.Close() // read only
+	var all []leftover.Item
 	for lines := bufio.NewScanner(table); lines.Scan(); {
 		at, ok := overlayOf(r.State, lines.Text())
 		if !ok {
 			continue
 		}
-		err := r.count(ctx, thing{kind: Orphans, goes: true, remove: func() (bool, error) {
+		all = append(all, leftover.Item{Place: beneath.Place{Path: at}, What: "mount", Goes: leftover.AtOnce, Remove: func(context.Context) (bool, error) {
 			return true, r.Ops.Do("sweep:mount", func() error { return unix.Unmount(at, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) })
 		}})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return all, nil
 }
 
 // overlayOf returns where a line of mountinfo has an overlay whose upper folder and mount point are in a home's state.
@@ -90,121 +145,90 @@ func overlayOf(state, line string) (string, bool) {
 	return "", false
 }
 
-// desks of landings whose rows are closed. A person's own bytes stay, and so does a landing that this home does not know.
-func (r *round) desks(ctx context.Context) error {
+func (r *round) allDesks(ctx context.Context) (all []leftover.Item, err error) {
 	for _, p := range r.projects() {
-		there, err := landing.Desks(p)
+		items, failed := r.desks(ctx, p)
+		all, err = append(all, items...), errors.Join(err, failed)
+	}
+	return all, err
+}
+
+// desks of landings in a project whose rows are closed, and objects of landings that were killed. A person's own bytes stay, and so does
+// a landing that this home does not know.
+func (r *round) desks(ctx context.Context, p git.Project) ([]leftover.Item, error) {
+	there, err := landing.Desks(p)
+	if err != nil {
+		return nil, nil // the repository is gone, or closed to us
+	}
+	var all []leftover.Item
+	for _, d := range there {
+		var l landing.Landing
+		known := false
+		err := r.DB.Read(ctx, func(tx store.Tx) (err error) { l, known, err = tx.Landing(ctx, d.Landing); return err })
 		if err != nil {
-			continue // the repository is gone, or closed to us
+			return nil, err
 		}
-		for _, d := range there {
-			if d.Aside {
-				err := r.count(ctx, thing{kind: Orphans, path: d.Path, goes: r.abandoned(time.Unix(d.At, 0)), remove: func() (bool, error) {
-					err := r.Lander.ClearAside(ctx, p)
-					return err == nil, err
-				}})
-				if err != nil {
-					return err
-				}
-				continue
+		it := leftover.Item{Place: d.Place, What: "desk", Goes: leftover.InTime}
+		switch {
+		case d.Aside:
+			it.What = "objects"
+			it.Remove = func(ctx context.Context) (bool, error) {
+				err := r.Lander.ClearAside(ctx, p)
+				return err == nil, err
 			}
-			if d.Kept {
-				r.note("%q stays: it holds your own version of a file", d.Path)
-				continue
-			}
-			var l landing.Landing
-			known := false
-			err := r.DB.Read(ctx, func(tx store.Tx) (err error) { l, known, err = tx.Landing(ctx, d.Landing); return err })
-			if err != nil {
-				return err
-			}
-			if !known {
-				r.note("%q stays: no landing of this home has that id", d.Path)
-				continue
-			}
-			closed := !l.Unfinished()
-			err = r.count(ctx, thing{kind: Orphans, path: d.Path, goes: closed && r.abandoned(time.Unix(d.At, 0)), remove: func() (bool, error) {
+		case d.Kept:
+			it.Stays = "it holds your own version of a file"
+		case !known:
+			it.Stays = "no landing of this home has that id"
+		case l.Unfinished():
+			continue
+		default:
+			it.Remove = func(ctx context.Context) (bool, error) {
 				left, err := r.Lander.Clear(ctx, l)
 				r.notes = append(r.notes, left...)
 				return err == nil, err
-			}})
-			if err != nil {
-				return err
 			}
 		}
+		all = append(all, it)
 	}
-	return nil
+	return all, nil
 }
 
-// leavings are what a killed git has left: locks and temporary files in the host's own repositories, where nobody but this home's
+// locks are what a killed git has left: locks and temporary files in the host's own repositories, where nobody but this home's
 // git works, and locks below our refs in a project.
-func (r *round) leavings(ctx context.Context) error {
+func (r *round) locks(context.Context) ([]leftover.Item, error) {
 	hosts, err := r.Workspaces.Repositories.All()
 	if err != nil {
-		return fmt.Errorf("read the host's repositories: %w", err)
+		return nil, fmt.Errorf("read the host's repositories: %w", err)
 	}
-	var all []beneath.Place
+	var all []leftover.Item
 	add := func(found []beneath.Place, err error) {
-		if err == nil { // else it is closed to us, or a link: not ours
-			all = append(all, found...)
+		if err != nil {
+			return // it is closed to us, or a link: not ours
+		}
+		for _, at := range found {
+			all = append(all, leftover.At(at, leftover.InTime, r.Ops, "sweep:git"))
 		}
 	}
 	for _, host := range hosts {
 		add(repository.Leavings(host))
 	}
-	for _, p := range r.projects() {
-		for c, row := range r.changes {
-			if row.Request.Project.GitDir == p.GitDir {
-				add(repository.Locks(filepath.Join(p.CommonDir, repository.RefRoot(c))))
-			}
+	for c, row := range r.changes {
+		if row.Request.Project.GitDir != "" {
+			add(repository.Locks(filepath.Join(row.Request.Project.CommonDir, repository.RefRoot(c))))
 		}
 	}
-	for _, at := range all {
-		err := r.count(ctx, thing{kind: Orphans, path: at.Path, goes: r.abandoned(at.At), remove: func() (bool, error) {
-			return true, r.Ops.Do("sweep:git", at.Unlink)
-		}})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return all, nil
 }
 
 // halfMade are files and folders under the names that this home writes aside with; the start clears most of them.
-func (r *round) halfMade(ctx context.Context) error {
-	gone, folder, err := beneath.PlaceOf(filepath.Join(r.State, "gone"))
-	if err != nil {
-		return err
+func (r *round) halfMade(ctx context.Context) ([]leftover.Item, error) {
+	names := leftover.Names{Folder: r.State, Goes: leftover.InTime, Ops: r.Ops, Op: "sweep:aside"}
+	for _, in := range []string{"", "sessions/", "changes/", "logs/", "deadman/", store.BackupsFolder + "/"} {
+		names.Patterns = append(names.Patterns, in+".new-*", in+"*.new", in+"*.part")
 	}
-	if folder {
-		err := r.count(ctx, thing{kind: Orphans, path: gone.Path, goes: true, remove: func() (bool, error) { return true, r.Workspaces.EmptyAside(ctx) }})
-		if err != nil {
-			return err
-		}
-	}
-	for _, in := range []string{".", "sessions", "changes", "logs", "deadman", store.BackupsFolder} {
-		entries, err := os.ReadDir(filepath.Join(r.State, in))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read %q: %w", in, err)
-		}
-		for _, e := range entries {
-			if !aside(e.Name()) {
-				continue
-			}
-			at, folder, err := beneath.PlaceOf(filepath.Join(r.State, in, e.Name()))
-			if err != nil || at.Path == "" || int(at.UID) != os.Geteuid() {
-				continue
-			}
-			t := thing{kind: Orphans, path: at.Path, goes: r.abandoned(at.At), remove: func() (bool, error) { return true, r.Ops.Do("sweep:aside", at.Unlink) }}
-			if folder {
-				t.remove = r.removing("sweep:aside", at)
-			}
-			if err := r.count(ctx, t); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	all, err := names.Left(ctx)
+	return slices.DeleteFunc(all, func(it leftover.Item) bool { return int(it.UID) != os.Geteuid() }), err
 }
 
 // aside reports whether a name is one under which something is written before it is renamed.
@@ -245,30 +269,31 @@ var socketFolder = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
 // sockets are the folders of daemons that are gone, of this home or of another of the same user: they hold a socket on
 // which nobody answers, or nothing.
-func (r *round) sockets(ctx context.Context) error {
+func (r *round) sockets(ctx context.Context) ([]leftover.Item, error) {
+	var all []leftover.Item
 	for _, runtime := range r.Runtime {
 		entries, err := os.ReadDir(runtime)
 		if err != nil {
 			continue
 		}
 		for _, e := range entries {
-			path := filepath.Join(runtime, e.Name())
-			if !socketFolder.MatchString(e.Name()) || path == filepath.Dir(r.Socket) {
-				continue
-			}
-			at, folder, err := beneath.PlaceOf(path)
-			if err != nil || !folder || int(at.UID) != os.Geteuid() || at.Mode&0o077 != 0 || !silent(ctx, path) {
-				continue
-			}
-			err = r.count(ctx, thing{kind: Orphans, path: path, goes: r.abandoned(at.At), remove: func() (bool, error) {
-				return removeSockets(ctx, r.Steward, at)
-			}})
-			if err != nil {
-				return err
+			if path := filepath.Join(runtime, e.Name()); socketFolder.MatchString(e.Name()) && path != filepath.Dir(r.Socket) {
+				if it, ok := r.deadSocket(ctx, path); ok {
+					all = append(all, it)
+				}
 			}
 		}
 	}
-	return nil
+	return all, nil
+}
+
+// deadSocket looks at one folder of a daemon's.
+func (s *Steward) deadSocket(ctx context.Context, path string) (leftover.Item, bool) {
+	at, folder, err := beneath.PlaceOf(path)
+	if err != nil || !folder || int(at.UID) != os.Geteuid() || at.Mode&0o077 != 0 || !silent(ctx, path) {
+		return leftover.Item{}, false
+	}
+	return leftover.Item{Place: at, What: "socket", Goes: leftover.InTime, Remove: func(ctx context.Context) (bool, error) { return removeSockets(ctx, s, at) }}, true
 }
 
 // Beginnings of the names of what a daemon makes beside its socket: for sandboxes, their ways out, and what is trusted on them.

@@ -61,7 +61,7 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 	}
 	var errs []error
 	for _, part := range []func(context.Context) error{
-		r.groups, r.mounts, r.workspaces, r.sessions, r.exports, r.refs, r.desks, r.leavings, r.halfMade, r.keepers, r.sockets, r.caches, r.layers, r.repositories, r.backups, r.rest,
+		r.leftovers, r.workspaces, r.sessions, r.exports, r.refs, r.keepers, r.caches, r.layers, r.repositories, r.backups, r.rest,
 	} {
 		if ctx.Err() != nil {
 			return Report{}, context.Cause(ctx)

@@ -10,6 +10,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/leftover"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/workspace"
@@ -79,14 +80,6 @@ type Changes interface {
 	ForgetRefs(ctx context.Context, change id.Change, by audit.Actor) (removed int, err error)
 }
 
-// Groups are the control groups of sandboxes.
-type Groups interface {
-	// Left lists those of this home that no living daemon owns.
-	Left() []string
-	// Clear ends what runs in them and removes them.
-	Clear(ctx context.Context) (removed int, err error)
-}
-
 // Parts is what a steward stands on.
 type Parts struct {
 	DB         store.DB
@@ -97,7 +90,7 @@ type Parts struct {
 	Workspaces *workspace.Manager
 	Changes    Changes
 	Lander     *landing.Lander
-	Groups     Groups // nil has none
+	Left       []leftover.Part // what is asked beside rows, repositories and sockets
 	Retention  Retention
 	Author     git.Signature // of commits that keep work whose change is not known; At is ignored
 	Ops        disk.Ops

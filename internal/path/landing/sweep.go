@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 )
@@ -15,10 +14,9 @@ import (
 // Desk is a folder that a landing has left in a repository, in its git directory or in its work tree.
 type Desk struct {
 	Landing id.Landing
-	Path    string
-	At      int64 // when it was last changed, in seconds since 1970
-	Kept    bool  // a person's own bytes are in it: it is theirs
-	Aside   bool  // objects that git was killed over, of a landing of any home: ClearAside takes them
+	beneath.Place
+	Kept  bool // a person's own bytes are in it: it is theirs
+	Aside bool // objects that git was killed over, of a landing of any home: ClearAside takes them
 }
 
 // Desks returns what landings have left in a repository, open ones included. Only folders that belong to
@@ -44,20 +42,19 @@ func Desks(p git.Project) ([]Desk, error) {
 			if err != nil {
 				continue
 			}
-			path := filepath.Join(in.folder, e.Name())
-			var st unix.Stat_t
-			if err := unix.Lstat(path, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != p.UID && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+			at, folder, err := beneath.PlaceOf(filepath.Join(in.folder, e.Name()))
+			if err != nil || !folder || at.UID != p.UID && at.UID != 0 && int(at.UID) != os.Geteuid() {
 				continue
 			}
 			theirs[l] = theirs[l] || kept
-			all = append(all, Desk{Landing: l, Path: path, At: max(st.Mtim.Sec, st.Ctim.Sec)})
+			all = append(all, Desk{Landing: l, Place: at})
 		}
 	}
 	if entries, err := os.ReadDir(filepath.Join(p.CommonDir, "objects")); err == nil {
 		for _, e := range entries {
-			if info, err := e.Info(); err == nil && isAside(e) {
+			if at, folder, err := beneath.PlaceOf(filepath.Join(p.CommonDir, "objects", e.Name())); err == nil && folder && isAside(e) {
 				l, _ := id.ParseLanding(strings.TrimPrefix(e.Name(), asidePrefix))
-				all = append(all, Desk{Landing: l, Path: filepath.Join(p.CommonDir, "objects", e.Name()), At: info.ModTime().Unix(), Aside: true})
+				all = append(all, Desk{Landing: l, Place: at, Aside: true})
 			}
 		}
 	}

@@ -83,20 +83,8 @@ func (r *Store) All() ([]git.Dir, error) {
 	return all, err
 }
 
-// Rooms returns the folders in which bases are made: what a crash leaves half made lies there.
-func (r *Store) Rooms() ([]string, error) {
-	entries, err := os.ReadDir(r.Root)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	var rooms []string
-	for _, e := range entries {
-		if e.IsDir() {
-			rooms = append(rooms, filepath.Join(r.Root, e.Name(), viewsFolder))
-		}
-	}
-	return rooms, err
-}
+// HalfMadeBases is where a crash leaves bases half made, below the folder that the repositories' folder lies in.
+const HalfMadeBases = "repos/*/" + viewsFolder + "/.new-*"
 
 // Host returns where the host's repository of a project is, made or not, and touches nothing.
 func (r *Store) Host(project git.Project) git.Dir {

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/leftover"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
 	"sallyport/internal/path/layer"
@@ -139,88 +140,17 @@ func (m *Manager) discard(ctx context.Context, path string) error {
 	})
 }
 
-// Sweep removes what a crash left half made. It is called at start, before anything else.
-func (m *Manager) Sweep(ctx context.Context) error {
-	if err := m.SetAside(ctx); err != nil {
-		return err
-	}
-	return m.EmptyAside(ctx)
-}
-
-// asideName is the folder of the root that holds what is to be removed when there is time.
-const asideName = "gone"
-
-// SetAside moves away what a crash left half made: a rename for each, however much is in it. It is called at
-// start, before anything else; EmptyAside removes it.
-func (m *Manager) SetAside(ctx context.Context) error {
-	kinds := []string{".", "repos", "layers", "stock", "workspaces", "shown", "dirty"}
-	views, err := m.Repositories.Rooms()
+// Left tells what a crash left half made, and what has been set aside to be removed when there is time.
+func (m *Manager) Left(ctx context.Context) ([]leftover.Item, error) {
+	half, err := leftover.Names{Folder: m.root, Goes: leftover.AtStart, Ops: m.ops, Op: "sweep:remove", Patterns: []string{
+		".probe-*", "probe-*", // where probes, a sandbox's too, try what works
+		"repos/.new-*", repository.HalfMadeBases, "layers/.new-*", "stock/.new-*", "workspaces/.new-*", "shown/*", "dirty/*",
+	}}.Left(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, room := range views {
-		kinds = append(kinds, strings.TrimPrefix(room, m.root+"/"))
-	}
-	for _, kind := range kinds {
-		entries, err := os.ReadDir(filepath.Join(m.root, kind))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		for _, e := range entries {
-			if !halfMade(kind, e.Name()) {
-				continue
-			}
-			if err := ctx.Err(); err != nil {
-				return context.Cause(ctx)
-			}
-			if err := whole.MakeFolder(m.ops, filepath.Join(m.root, asideName)); err != nil {
-				return err
-			}
-			err := m.ops.Do("sweep:aside", func() error {
-				room, err := os.MkdirTemp(filepath.Join(m.root, asideName), "")
-				if err != nil {
-					return err
-				}
-				return os.Rename(filepath.Join(m.root, kind, e.Name()), filepath.Join(room, "it"))
-			})
-			if err != nil {
-				return fmt.Errorf("set aside what a crash left: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-// EmptyAside removes what was set aside.
-func (m *Manager) EmptyAside(ctx context.Context) error {
-	folder := filepath.Join(m.root, asideName)
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := whole.Remove(m.ops, "sweep:remove", filepath.Join(folder, e.Name())); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return whole.Remove(m.ops, "sweep:remove", folder)
-}
-
-// halfMade reports whether a name in a folder of the root stands for nothing that is still needed.
-func halfMade(kind, name string) bool {
-	switch kind {
-	case "shown", "dirty":
-		return true
-	case ".": // where probes, a sandbox's too, try what works
-		return strings.HasPrefix(name, ".probe-") || strings.HasPrefix(name, "probe-")
-	}
-	return strings.HasPrefix(name, ".new-")
+	aside, err := leftover.Names{Folder: m.root, Goes: leftover.AtOnce, Ops: m.ops, Op: "sweep:remove", Patterns: []string{"gone/*"}}.Left(ctx)
+	return append(half, aside...), err
 }
 
 // Changes returns the changes that have a workspace.

@@ -79,9 +79,7 @@ func TestARenewalThatLosesPowerAnywhereLeavesTheOldOrTheNew(t *testing.T) {
 				if _, err := disktest.Run(func() error { _, err := weak.Renew(t.Context(), spec, s.host, next); return err }); err != nil {
 					t.Fatal(err)
 				}
-				if err := sound.Sweep(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				wt.ClearLeft(t, sound)
 				var err error
 				if s.w, err = sound.Open(t.Context(), spec); err != nil {
 					t.Fatal(err)

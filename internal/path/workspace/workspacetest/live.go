@@ -162,3 +162,17 @@ func serve(conn *net.UnixConn) error {
 		}
 	}
 }
+
+// ClearLeft removes what a manager says is left, as the start of a daemon and its first round do.
+func ClearLeft(t testing.TB, m *workspace.Manager) {
+	t.Helper()
+	left, err := m.Left(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range left {
+		if _, err := it.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

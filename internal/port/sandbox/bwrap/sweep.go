@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/beneath"
+	"sallyport/internal/base/leftover"
 )
 
 // groupsMax bounds how many folders of a tree of control groups are looked at.
@@ -26,8 +29,19 @@ func groupName(root string) string {
 	return "sallyport-" + hex.EncodeToString(sum[:4])
 }
 
-// Left are control groups of this home that no daemon of it owns, wherever in the trees an earlier one made them.
-func (d *Driver) Left() []string {
+// Left are control groups of this home that no daemon of it owns, wherever in the trees an earlier one made them. One goes with what runs
+// in it, which no daemon of this home can be waiting for: remove it only while this process holds the home, for then every other
+// daemon of it is dead.
+func (d *Driver) Left(context.Context) ([]leftover.Item, error) {
+	var all []leftover.Item
+	for _, dir := range d.left() {
+		all = append(all, leftover.Item{Place: beneath.Place{Path: dir}, What: "control group", Goes: leftover.AtOnce,
+			Remove: func(context.Context) (bool, error) { return d.clear(dir) }})
+	}
+	return all, nil
+}
+
+func (d *Driver) left() []string {
 	name, own := groupName(d.config.Root), strconv.Itoa(os.Getpid())+"-"
 	var left []string
 	for _, at := range slices.Sorted(slices.Values(treesOf(groupMounts()))) {
@@ -71,29 +85,18 @@ func sandboxGroup(name string) bool {
 	return ok && err == nil && n > 0
 }
 
-// Clear ends what runs in the groups that Left names, which no daemon of this home can be waiting for, and removes
-// them. Call it only while this process holds the home: then every other daemon of it is dead.
-func (d *Driver) Clear(ctx context.Context) (removed int, err error) {
-	var errs []error
-	for _, dir := range d.Left() {
-		if ctx.Err() != nil {
-			return removed, context.Cause(ctx)
-		}
-		if filepath.Base(dir) == groupName(d.config.Root) {
-			leave(d.config.Ops, dir) // with a sandbox in it that began meanwhile it stays
-			continue
-		}
-		if err := d.endAll(dir); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := removeGroup(d.config.Ops, dir, time.Second); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		removed++
+// clear ends what runs in one of the groups that are left, and removes it.
+func (d *Driver) clear(dir string) (gone bool, err error) {
+	if filepath.Base(dir) == groupName(d.config.Root) {
+		leave(d.config.Ops, dir) // with a sandbox in it that began meanwhile it stays
+		_, err := os.Lstat(dir)
+		return errors.Is(err, os.ErrNotExist), nil
 	}
-	return removed, errors.Join(errs...)
+	if err := d.endAll(dir); err != nil {
+		return false, err
+	}
+	err = removeGroup(d.config.Ops, dir, time.Second)
+	return err == nil, err
 }
 
 // endAll kills every process of a group. Version 1 has no word for that: there each is killed by a descriptor, once
