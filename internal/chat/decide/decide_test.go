@@ -178,6 +178,10 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		{"40 2", "decided 40 choose 2", []decide.Card{asked, card(41, decide.Question)}},
 		{"2 40", "talk", []decide.Card{asked, card(41, decide.Question)}},
 		{"22 confirm", "talk", []decide.Card{trial, card(21, decide.Trial)}},
+		{"confirm   21", "decided 21 confirm", []decide.Card{trial, card(21, decide.Trial)}},
+		{"99 confirm", "decided 99 confirm", []decide.Card{trial, card(99, decide.Trial)}},
+		{":0 confirm", "talk", []decide.Card{trial, card(100, decide.Trial)}}, // it has no two digits
+		{"1", "which 10 approve or 40 1", []decide.Card{approval, asked}},
 		{"20 approve", "talk", []decide.Card{trial}},
 		{"20", "talk", []decide.Card{trial}},
 		{"20confirm", "talk", []decide.Card{trial}},
@@ -203,6 +207,8 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		{"confirm", "decided 21 confirm", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(21, decide.Trial)}},
 		{"1", "which 21 confirm", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(21, decide.Trial)}},
 		{"1", "which 10 approve", []decide.Card{card(40, decide.Question, ended(time.Second)), approval}},
+		{"1", "which 41 1", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(41, decide.Question)}},
+		{"confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(30*time.Second), delivered(10*time.Second)), card(21, decide.Trial)}}, // it came when it was over
 		{"1", "decided 41 choose 1", []decide.Card{card(40, decide.Question, ended(time.Second)), card(41, decide.Question)}},
 		{"confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, opened(time.Second))}}, // it alone: nothing else can be meant
 
@@ -406,6 +412,7 @@ func TestAPressDoesWhatAButtonOfItsCardShowsAndNothingElse(t *testing.T) {
 		{"a no to the host", "refuse", 11, false, card(11, decide.Approval, host), "decided 11 refuse"},
 		{"a yes to what is not shown whole", "approve", 11, false, card(11, decide.Approval, long), "talk"},
 		{"an old card", "approve", 11, false, card(11, decide.Approval, ended(time.Hour)), "over 11 approve"},
+		{"words that are none, to an old card", "what", 11, false, card(11, decide.Approval, ended(time.Hour)), "talk"},
 		{"an old card, by one who may not", "approve", 11, false, card(11, decide.Approval, ended(time.Hour), stranger), "talk"},
 	} {
 		w := decide.Word{Text: test.key, Received: noon, Bot: test.bot}

@@ -36,6 +36,8 @@ func TestTheNextWordsOfWhoWasAskedForANameAreThatName(t *testing.T) {
 		"somebody else":                  {"kitchen", []decide.Card{place(50, time.Minute, stranger)}, "talk"},
 		"who was not asked for it":       {"kitchen", []decide.Card{place(50, time.Minute, never)}, "talk"},
 		"a card that has its answer":     {"kitchen", []decide.Card{place(50, time.Minute, ended(time.Second))}, "talk"},
+		"two cards, and the later one":   {"kitchen", []decide.Card{place(50, 2*time.Minute), place(51, time.Minute)}, "decided 51 name kitchen"},
+		"the word, to two cards":         {"create kitchen", []decide.Card{place(50, time.Minute), place(51, time.Minute)}, "which 50 create kitchen or 51 create kitchen"},
 		"two cards, the last that asked": {"kitchen", []decide.Card{place(50, time.Minute), place(51, 2*time.Minute)}, "decided 50 name kitchen"},
 	} {
 		w := decide.Word{Text: c.text, Received: noon}

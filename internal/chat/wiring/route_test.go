@@ -89,6 +89,8 @@ func TestWhatIsSaidReachesTheGroupsThatItIsFor(t *testing.T) {
 			"heard; ada context, the group is not mentioned; bob wake, the pattern matches"},
 		{"a mention sticks", threads, "", []string{"ada mention-sticky all drop"}, "member of ada", "@ada hello", home, "heard; ada wake, the group is mentioned, sticks"},
 		{"after a mention that stuck", threads, "", []string{"ada mention-sticky all drop"}, "member of ada", "stuck: and this", home, "heard; ada wake, the group was mentioned in this thread"},
+		{"with no mention that stuck", threads, "", []string{"ada mention-sticky all drop"}, "member of ada", "and this", home, "dropped: no group engages on it"},
+		{"after a mention of another", threads, "", []string{"bob mention-sticky all drop"}, "member of bob", "stuck: and this", home, "dropped: no group engages on it"},
 		{"after a mention that did not", threads, "", []string{"ada mention all drop"}, "member of ada", "stuck: and this", home, "dropped: no group engages on it"},
 
 		{"known, and a member", many, "", []string{"ada pattern/. known drop"}, "member of ada", "hello", home, "heard; ada wake, the pattern matches"},
@@ -100,6 +102,7 @@ func TestWhatIsSaidReachesTheGroupsThatItIsFor(t *testing.T) {
 		{"a stranger, strict", many, conversation.Strict, []string{"ada pattern/. all drop"}, "", "hello", home, "dropped: the sender is unknown, and the conversation is strict"},
 		{"a stranger, who is asked about", many, conversation.Request, []string{"ada pattern/. all drop"}, "", "hello", home, "ask-sender ada"},
 		{"a stranger who wants the second", many, conversation.Request, []string{"ada mention all accumulate", "bob pattern/. all drop"}, "", "hello", home, "ask-sender bob"},
+		{"a stranger whom two would answer", many, conversation.Request, []string{"ada pattern/. all drop", "bob pattern/. all drop"}, "", "hello", home, "ask-sender ada"},
 		{"a stranger who wants nobody", many, conversation.Request, []string{"ada mention all accumulate"}, "", "hello", home, "dropped: no group engages on it"},
 		{"a stranger, and nobody to ask", many, conversation.Request, []string{"ada pattern/. all drop"}, "", "hello", nobody, "dropped: nobody who may decide about it can be reached"},
 		{"a stranger, public", many, conversation.Public, []string{"ada pattern/. all drop"}, "", "hello", home, "heard; ada wake, the pattern matches"},
@@ -170,6 +173,14 @@ func TestAWiringThatIsNoneIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
+	long := read("ada pattern/" + strings.Repeat("é", 1000) + " all drop")[0]
+	if err := long.Check(); err != nil {
+		t.Errorf("a pattern of the greatest length: %v", err)
+	}
+	long.Pattern += "x"
+	if err := long.Check(); problem.KindOf(err) != problem.Usage {
+		t.Errorf("one character more: %v", err)
+	}
 	if p := wiring.Compile(conversation.Direct, "", read("ada pattern/( all drop", "bob mention all drop")); len(p.Broken()) != 1 || p.Broken()["ada"] == nil {
 		t.Errorf("%v", p.Broken())
 	}
@@ -180,13 +191,15 @@ func TestWhatOldColumnsSaidIsConverted(t *testing.T) {
 		{"all", "", "pattern/. all"}, {"all", "x", "pattern/. all"}, {"triggered", "", "mention/ all"}, {"triggered", "^!", "pattern/^! all"},
 		{"allowlisted", "", "mention/ known"}, {"allowlisted", "^!", "pattern/^! known"}, {"some", "", "none"}, {"triggered", "(", "none"},
 	} {
-		w, ok := wiring.Old{Scope: c.scope, Rules: c.rules}.Convert(wiring.New("cnv-1", conversation.Group, "ada", time.Time{}))
-		got := fmt.Sprintf("%s/%s %s", w.Mode, w.Pattern, w.Scope)
-		if !ok {
-			got = "none"
-		}
-		if got != c.want || ok && w.Check() != nil {
-			t.Errorf("%s %q: %s, not %s; %v", c.scope, c.rules, got, c.want, w.Check())
+		for _, kind := range []conversation.Kind{conversation.Group, conversation.Direct, conversation.Threaded} { // what the kind would have is not asked
+			w, ok := wiring.Old{Scope: c.scope, Rules: c.rules}.Convert(wiring.New("cnv-1", kind, "ada", time.Time{}))
+			got := fmt.Sprintf("%s/%s %s", w.Mode, w.Pattern, w.Scope)
+			if !ok {
+				got = "none"
+			}
+			if got != c.want || ok && w.Check() != nil {
+				t.Errorf("%s %q in a %s: %s, not %s; %v", c.scope, c.rules, kind, got, c.want, w.Check())
+			}
 		}
 	}
 }

@@ -52,15 +52,13 @@ func (q Question) good() error {
 	case len(q.Options) == 0 && !q.Words:
 		return bad("the question has no answer")
 	}
-	keys := map[string]bool{"": true, string(Said): true, string(Void): true}
 	for _, o := range q.Options {
-		if keys[o.Key] {
+		if o.Key == "" || o.Key == string(Said) || o.Key == string(Void) {
 			return bad("no option can have the key %q", o.Key)
 		}
 		if strings.TrimSpace(o.Label) == "" || len(o.Label) > LabelBytesMax {
 			return bad("option %s has %d bytes; 1 to %d are good", o.Key, len(o.Label), LabelBytesMax)
 		}
-		keys[o.Key] = true
 		texts = append(texts, o.Key, o.Label)
 	}
 	if err := q.distinct(); err != nil {

@@ -89,6 +89,7 @@ func TestAnAnswerThatIsNoneChangesNothing(t *testing.T) {
 		want  any
 	}{
 		"by a stranger":                {choice, func(s *question.Saying) { s.By.Person = "" }, person.ErrNotOwner},
+		"by nobody, whoever may":       {choice, func(s *question.Saying) { s.By.Person, s.Need = "", right.Only("") }, person.ErrNotOwner},
 		"by an agent of the person":    {choice, func(s *question.Saying) { s.By.Kind = "agent" }, person.ErrNotOwner},
 		"by somebody without a right":  {choice, func(s *question.Saying) { s.Need = right.Only("psn-other000") }, person.ErrNotOwner},
 		"no option":                    {choice, func(s *question.Saying) { s.Option = "3" }, problem.Usage},
@@ -114,19 +115,27 @@ func TestAnAnswerThatIsNoneChangesNothing(t *testing.T) {
 
 func TestAQuestionThatNobodyCanAnswerOrReadIsNotAsked(t *testing.T) {
 	for name, alter := range map[string]func(q *question.Question){
-		"no answer at all":  func(q *question.Question) { q.Options, q.Words = nil, false },
-		"nobody is needed":  func(q *question.Question) { q.Need = 0 },
-		"one option twice":  func(q *question.Question) { q.Options[1].Key = "1" },
-		"a reserved option": func(q *question.Question) { q.Options[1].Key = string(question.Void) },
-		"no label":          func(q *question.Question) { q.Options[1].Label = "" },
-		"an endless label":  func(q *question.Question) { q.Options[1].Label = strings.Repeat("x", question.LabelBytesMax+1) },
-		"an endless card":   func(q *question.Question) { q.Card.Lines = []string{strings.Repeat("x", question.CardBytesMax)} },
-		"a card of bytes":   func(q *question.Question) { q.Card.Title = "\xff" },
-		"answered already":  func(q *question.Question) { q.Outcome = "1" },
-		"the same label":    func(q *question.Question) { q.Options[1].Label = " RED " },
-		"a blank label":     func(q *question.Question) { q.Options[1].Label = " " },
-		"a hundred options": func(q *question.Question) {
-			*q = question.New("cht-1", "?", strings.Fields(strings.Repeat("x ", 100)), at)
+		"no answer at all":   func(q *question.Question) { q.Options, q.Words = nil, false },
+		"nobody is needed":   func(q *question.Question) { q.Need = 0 },
+		"one option twice":   func(q *question.Question) { q.Options[1].Key = "1" },
+		"a reserved option":  func(q *question.Question) { q.Options[1].Key = string(question.Void) },
+		"no label":           func(q *question.Question) { q.Options[1].Label = "" },
+		"an endless label":   func(q *question.Question) { q.Options[1].Label = strings.Repeat("x", question.LabelBytesMax+1) },
+		"an endless card":    func(q *question.Question) { q.Card.Lines = []string{strings.Repeat("x", question.CardBytesMax)} },
+		"a card of bytes":    func(q *question.Question) { q.Card.Title = "\xff" },
+		"answered already":   func(q *question.Question) { q.Outcome = "1" },
+		"the same label":     func(q *question.Question) { q.Options[1].Label = " RED " },
+		"a blank label":      func(q *question.Question) { q.Options[1].Label = " " },
+		"an option of bytes": func(q *question.Question) { q.Options[1].Label = "\xff" },
+		"a key of bytes":     func(q *question.Question) { q.Options[1].Key = "\xff" },
+		"another reserved":   func(q *question.Question) { q.Options[1].Key = string(question.Said) },
+		"no key":             func(q *question.Question) { q.Options[1].Key = "" },
+		"one option too many": func(q *question.Question) {
+			var labels []string
+			for i := range question.OptionsMax + 1 {
+				labels = append(labels, fmt.Sprintf("the %dth", i))
+			}
+			*q = question.New("cht-1", "?", labels, at)
 		},
 	} {
 		q := question.New("cht-00000001", "which?", []string{"red", "green"}, at)
@@ -283,4 +292,80 @@ func TestAnswersHoldTheirRulesInAnyOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who has to be among those who agree, and who may decide at all, is what holds at the moment of the last answer.
+func TestAnAnswerCountsByTheNeedOfTheMoment(t *testing.T) {
+	need := func(yeses int, must, may []string) right.Need {
+		people := func(names []string) (all []id.Person) {
+			for _, name := range names {
+				all = append(all, id.Person("psn-"+name))
+			}
+			return all
+		}
+		return right.Need{Yeses: yeses, Must: people(must), May: people(may)}
+	}
+	all := []string{"ada", "bob", "cy"}
+	for name, c := range map[string]struct {
+		says []string // name and option
+		need []right.Need
+		ends int // the saying with which it ends; 0: none
+	}{
+		"the one who must is the second":        {[]string{"bob 1", "ada 1"}, []right.Need{need(1, []string{"ada"}, all), need(1, []string{"ada"}, all)}, 2},
+		"the one who must says something else":  {[]string{"ada 2", "bob 1", "cy 1"}, []right.Need{need(2, []string{"ada"}, all), need(2, []string{"ada"}, all), need(2, []string{"ada"}, all)}, 0},
+		"who lost the right counts no more":     {[]string{"ada 1", "bob 1"}, []right.Need{need(2, nil, all), need(2, nil, []string{"bob", "cy"})}, 0},
+		"with one more who has it":              {[]string{"ada 1", "bob 1", "cy 1"}, []right.Need{need(2, nil, all), need(2, nil, []string{"bob", "cy"}), need(2, nil, []string{"bob", "cy"})}, 3},
+		"the same again when fewer are needed":  {[]string{"ada 1", "ada 1"}, []right.Need{need(2, nil, all), need(1, nil, all)}, 2},
+		"the same again when as many are":       {[]string{"ada 1", "ada 1"}, []right.Need{need(2, nil, all), need(2, nil, all)}, 0},
+		"of another than the last when fewer":   {[]string{"ada 1", "bob 2", "ada 1"}, []right.Need{need(2, nil, all), need(2, nil, all), need(1, nil, all)}, 0},
+		"the question's own where none is said": {[]string{"ada 1", "bob 1"}, []right.Need{need(0, nil, all), need(0, nil, all)}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := question.New("cht-00000001", "which?", []string{"yes", "no"}, at)
+			q.Need = 2
+			tx := put(t, q)
+			for i, line := range c.says {
+				who, option, _ := strings.Cut(line, " ")
+				s := saying(q, who, option, "")
+				s.Need, s.At = c.need[i], at.Add(time.Duration(i)*time.Hour)
+				got, err := question.Say(t.Context(), tx, s)
+				if ended := tx.Asked[0].Outcome != question.Waiting; ended != (c.ends == i+1) || ended && (err != nil || got.Answer == nil || got.Answer.Option != "1" || !got.Answer.At.Equal(tx.Said[len(tx.Said)-1].At)) {
+					t.Fatalf("after %q: %+v, %v", line, got, err)
+				}
+			}
+		})
+	}
+}
+
+func TestTheSameOptionWithOtherWordsOrAnotherEditIsAnotherAnswer(t *testing.T) {
+	q := question.New("cht-00000001", "which?", []string{"yes", "no"}, at)
+	q.Need = 2
+	tx := put(t, q)
+	first := anyOf(saying(q, "ada", "1", "because"), "ada", "bob")
+	first.Edit = "sha256:1"
+	if _, err := question.Say(t.Context(), tx, first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := question.Say(t.Context(), tx, first); !errors.Is(err, question.ErrSaid) {
+		t.Errorf("the very same: %v", err)
+	}
+	words, edit := first, first
+	words.Text, edit.Edit = "why not", "sha256:2"
+	for _, s := range []question.Saying{words, edit} {
+		if _, err := question.Say(t.Context(), tx, s); !errors.Is(err, question.ErrAnswered) || !strings.Contains(err.Error(), "ada has answered already, and others are waited for") {
+			t.Errorf("%q %q: %v", s.Text, s.Edit, err)
+		}
+	}
+	long := anyOf(saying(q, "bob", "", strings.Repeat("x", question.TextBytesMax)), "bob")
+	if _, err := question.Say(t.Context(), tx, long); err != nil {
+		t.Errorf("words of the greatest length: %v", err)
+	}
+}
+
+func TestWhatIsAskedIsShownWhole(t *testing.T) {
+	q := question.New("cht-00000001", "which?", []string{"red", "green"}, at)
+	q.Card.Lines = []string{"of two"}
+	if got, want := q.Text(), "which?\nof two\n1. red\n2. green"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

@@ -107,7 +107,7 @@ func (q Question) takes(a Answer, before []Answer) error {
 // moment.
 func (q Question) fulfilled(all []Answer, need right.Need) bool {
 	last := all[len(all)-1].outcome()
-	if o, ok := q.Option(string(last)); ok && o.Alone {
+	if o, _ := q.Option(string(last)); o.Alone {
 		return true
 	}
 	must := len(need.Must) == 0 || slices.ContainsFunc(all, func(a Answer) bool { return a.outcome() == last && slices.Contains(need.Must, a.By.Person) })
