@@ -48,12 +48,6 @@ func TestNothingSurvivesATrialThatGoesBack(t *testing.T) {
 	if err := os.WriteFile(plays(home, "fail"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	before := exec.Command("/proc/self/exe", "survive", t.TempDir(), "stubborn") // what was there before is nobody's to end
-	if err := before.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer before.Wait()
-	defer before.Process.Kill()
 	keeps(t, home, InService+"=1")
 	await(t, "end of the host change", over(home))
 	want := lines("old at armed", "handed over: <nil>", "new at handed", "new ends", "new at ready 1", "it dies",
@@ -67,15 +61,43 @@ func TestNothingSurvivesATrialThatGoesBack(t *testing.T) {
 	if left := alive(home); len(left) > 0 {
 		t.Errorf("these run on: %v", left)
 	}
-	if is, err := deadman.Look(before.Process.Pid); err != nil || !deadman.Alive(is) {
-		t.Errorf("what was there before is gone, %v", err)
-	}
 	raw, err := os.ReadFile(plays(home, "log"))
 	if err != nil || strings.Count(string(raw), `not yet`) != 1 {
 		t.Errorf("the log does not say what the way back said: %v", err)
 	}
 	if left := lies(t, home); left != "" {
 		t.Errorf("left over: %q", left)
+	}
+}
+
+// Services that somebody restarted long before are the keeper's children by then, too.
+func TestWhatBeganBeforeADaemonIsNotItsSurvivor(t *testing.T) {
+	began := func() (*exec.Cmd, deadman.Process) {
+		cmd := exec.Command("/proc/self/exe", "survive", t.TempDir(), "stubborn")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		is, err := deadman.Look(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd, is
+	}
+	end := func(cmd *exec.Cmd) { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	service, older := began()
+	defer end(service)
+	daemon, is := began()
+	for is.Start == older.Start { // the clock of processes is a coarse one
+		end(daemon)
+		daemon, is = began()
+	}
+	end(daemon)
+	_, survivor := began()
+	if err := endSurvivors(is); err != nil {
+		t.Error(err)
+	}
+	if deadman.Alive(survivor) || !deadman.Alive(older) {
+		t.Errorf("the survivor is alive: %t, the service is: %t", deadman.Alive(survivor), deadman.Alive(older))
 	}
 }
 

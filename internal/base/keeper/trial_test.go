@@ -117,10 +117,11 @@ func finalizes(d *daemon) { d.ask(wordFinalized, "") }
 // stage is a house with a host change.
 type stage struct {
 	*house
-	r       Record
-	short   string
-	reverts []error // what each try of the way back says; nil after these
-	ops     disk.Ops
+	r          Record
+	short      string // what is said of the disk
+	shortAfter time.Duration
+	reverts    []error // what each try of the way back says; nil after these
+	ops        disk.Ops
 }
 
 func newStage(t *testing.T, step Step, lives ...func(*daemon)) *stage {
@@ -166,7 +167,12 @@ func (s *stage) play(t *testing.T) string {
 		return c, err
 	}
 	p.host = &host{home: s.home, ops: s.ops, now: s.now, tell: p.tell,
-		room: func(int64) string { return s.short },
+		room: func(int64) string {
+			if time.Since(s.began) < s.shortAfter {
+				return ""
+			}
+			return s.short
+		},
 		revert: func(context.Context, Record) error {
 			if _, err := os.Stat(Folder(s.home) + "/" + reserveName); err == nil {
 				return errors.New("the reserve is still taken")
@@ -243,9 +249,9 @@ func TestATrialOfTheHost(t *testing.T) {
 		{"no deadline passes ten minutes", []func(*daemon){handsOver, answers, asks(9*time.Minute, answers), quits}, func(s *stage) { s.r.Slack = time.Hour },
 			slices.Concat(trialBegins, []string{"540 it: asked"}, wentBack(600, "nobody confirmed it in time"))},
 		{"five wrong codes", []func(*daemon){handsOver, answers, asks(0, func(d *daemon) {
-			for _, word := range []string{code, "yes", code, code, code, code} {
-				if got := d.ask(wordConfirm, word); got == "" {
-					panic("a wrong code is right")
+			for n, word := range []string{code, "yes", code, code, code, code} {
+				if got, want := d.ask(wordConfirm, word), fmt.Sprintf("wrong, %d left", []int{4, 4, 3, 2, 1, 0}[n]); got != want {
+					panic(got)
 				}
 			}
 		}), quits}, nil, slices.Concat(trialBegins, []string{"0 it: asked"}, wentBack(0, "5 wrong codes"))},
@@ -259,7 +265,7 @@ func TestATrialOfTheHost(t *testing.T) {
 		{"somebody rolls it back", []func(*daemon){handsOver, answers, asks(0, func(d *daemon) { d.ask(wordRollBack, "") }), quits}, nil,
 			slices.Concat(trialBegins, []string{"0 it: asked"}, wentBack(0, "she wants it so"))},
 		{"the disk fills up", []func(*daemon){handsOver, answers, asks(0), quits}, func(s *stage) {
-			go func() { time.Sleep(time.Minute - time.Millisecond); s.short = "1 MiB is free" }()
+			s.short, s.shortAfter = "1 MiB is free", time.Minute
 		}, slices.Concat(trialBegins, []string{"0 it: asked"}, wentBack(60, "1 MiB is free"))},
 		{"the way back fails, again and again", []func(*daemon){handsOver, func(d *daemon) { d.exits(1) }, quits}, func(s *stage) {
 			s.reverts = []error{errors.New("no"), errors.New("no"), errors.New("no")}
@@ -404,7 +410,7 @@ func TestAFullDiskLeadsBack(t *testing.T) {
 					if op == "keeper:write" {
 						if writes++; writes == 2 || writes > 2 && always { // step ready 1, and all that follows
 							return errors.New("no space")
-						} else if _, err := os.Stat(Folder(s.home) + "/" + reserveName); writes == 3 && err == nil {
+						} else if _, err := os.Stat(Folder(s.home) + "/" + reserveName); writes > 2 && err == nil {
 							return errors.New("no space")
 						}
 					}
@@ -475,4 +481,23 @@ func TestTheKeeperRefuses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A version on trial may damage what lies among the releases. The copy beside the record brings it back.
+func TestTheOldReleaseIsBackThoughItsFolderIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, Back, quits)
+		releases := release.In(s.home, disk.Ops{})
+		if err := os.RemoveAll(releases.Dir + "/" + s.r.Old); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.play(t), lines("0 revert", "0 start old", "0 it is over", "runs by old"); got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+		program, err := open(s.r.Old, releases)
+		if err != nil {
+			t.Fatal(err)
+		}
+		program.Close()
+	})
 }
