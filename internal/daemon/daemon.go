@@ -330,7 +330,12 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 	group.Go(func() error { return d.control.Run(ctx) })
 	group.Go(func() error { return d.chats.Run(ctx) })
 	group.Go(func() error { return d.channels.Run(ctx) })
-	group.Go(func() error { return d.steward.Run(ctx) })
+	group.Go(func() error {
+		if !d.quiet.await(ctx) {
+			return nil
+		}
+		return d.steward.Run(ctx)
+	})
 	group.Go(func() error { return d.server.Serve(ctx, listener) })
 	group.Go(func() error { return d.users.Run(ctx) })
 	group.Go(func() error { return herald{d.settings, d.control.Ledger, d.control.Owner.ID}.Run(ctx) })

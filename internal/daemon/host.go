@@ -221,6 +221,24 @@ func (q *quiet) end() {
 	q.of, q.ends = "", nil
 }
 
+// await waits until this host does all that it does; false if ctx ended first.
+func (q *quiet) await(ctx context.Context) bool {
+	poll := time.NewTicker(settlePoll)
+	defer poll.Stop()
+	for {
+		q.mu.Lock()
+		loud := q.of == ""
+		q.mu.Unlock()
+		if loud || ctx.Err() != nil {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-poll.C:
+		}
+	}
+}
+
 // refuse says why a host that is quiet does not do what it is asked for; nil of one that is not.
 func (q *quiet) refuse(home string) error {
 	q.mu.Lock()
