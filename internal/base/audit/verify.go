@@ -69,7 +69,7 @@ func (v *Verifier) Unreadable(seq int64, why error) {
 // Add takes the entry that stands behind the last one.
 func (v *Verifier) Add(e Entry) {
 	follows := v.place(e.Seq)
-	whole := e.intact()
+	whole := e.Intact()
 	if !whole {
 		v.Fault(e.Seq, "entry %d (%s, %q) was altered", e.Seq, e.Verb, e.Subject)
 	}
@@ -148,10 +148,10 @@ func span(first, last int64) string {
 	return fmt.Sprintf("entries %d to %d are", first, last)
 }
 
-// intact reports whether an entry is what its hash was made of. Text that is not UTF-8 was never
+// Intact reports whether an entry is what its hash was made of. Text that is not UTF-8 was never
 // stored, and JSON would show it as something else. Where the JSON of that hash is stored, the hash is that of what is
 // stored, whatever this program would write, and the columns must say the same.
-func (e Entry) intact() bool {
+func (e Entry) Intact() bool {
 	for _, s := range []string{e.Actor.Kind, e.Actor.Name, string(e.Actor.Person), e.Actor.Identity, e.Change, e.Subject, e.Verb, e.Reason, e.Previous} {
 		if !utf8.ValidString(s) {
 			return false

@@ -9,3 +9,11 @@ var (
 
 // Stays is the way of a column that a rehearsal may read.
 const Stays = stays
+
+// Carried are the tables whose rows a way back carries over.
+func Carried() (tables []string) {
+	for _, t := range carried {
+		tables = append(tables, t.table)
+	}
+	return tables
+}
