@@ -3,11 +3,14 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
@@ -19,6 +22,8 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/metric"
+	"sallyport/internal/store"
+	"sallyport/internal/store/sqlite"
 )
 
 // GoBack brings a home back to how it was before the change of the host that its keeper has at step `back`: the database, if that has
@@ -136,5 +141,16 @@ func (d hosted) guardian(state string) guard.Keeper {
 
 // revertDatabase gives the old host its database again, if the new one has brought it to another schema.
 func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) error {
+	snapshot := store.SnapshotPath(filepath.Join(d.Home, ".state", store.BackupsFolder), id.Change(r.Change))
+	if _, err := os.Lstat(snapshot); errors.Is(err, fs.ErrNotExist) { // it went no further than arming
+		return nil
+	}
+	done, err := sqlite.Revert(ctx, d.database(), snapshot, d.Ops)
+	if err != nil {
+		return err
+	}
+	if done.Done {
+		d.log.Warn("the database has the schema again that it had before", "change", r.Change, "carried over", done.Carried, "changed elsewhere", done.Elsewhere, "not carried over", done.Left, "set aside", done.Unread)
+	}
 	return nil
 }
