@@ -294,7 +294,7 @@ func TestATrialEndsAsItsRowSaysWhereverItsDaemonDies(t *testing.T) {
 	minute := func() { w.afresh(t, "", time.Minute) }
 	t.Run("confirmed", func(t *testing.T) {
 		w.crashTrial(t, "tried", minute, func(ctx context.Context, c *client.Client) error {
-			return client.Do(ctx, c, api.ChangeConfirm, w.change)
+			return client.Do(ctx, c, api.ChangeConfirm, api.Confirm{Of: w.change})
 		},
 			[]string{"db:confirmed", "deadman:disarm"})
 	})
@@ -398,7 +398,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 			} else if at, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil {
 				t.Fatal(err)
 			} else if at.Change.State == api.InTrial && at.Change.Trial.Asks() && at.Change.Trial.Left() > soon {
-				if err := client.Do(t.Context(), c, api.ChangeConfirm, w.change); err != nil {
+				if err := client.Do(t.Context(), c, api.ChangeConfirm, api.Confirm{Of: w.change}); err != nil {
 					t.Error(err)
 				}
 			}

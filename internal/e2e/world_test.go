@@ -34,7 +34,8 @@ func approve(ctx context.Context, c *client.Client, change string) error {
 	if err != nil {
 		return err
 	}
-	return client.Do(ctx, c, api.ApprovalApprove, api.Approve{Of: q.Approval.ID, Digest: q.Approval.Digest})
+	_, err = client.Call(ctx, c, api.ApprovalApprove, api.Approve{Of: q.Approval.ID, Digest: q.Approval.Digest})
+	return err
 }
 
 // world is what a crash loop starts from each time, and all that it may come to.
