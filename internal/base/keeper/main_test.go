@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		case "daemon":
 			os.Exit(playDaemon(args[1], args[len(args)-1]))
 		case "survive":
-			survive(args[1], args[2])
+			survive(args[1], args[2:])
 		case "leave":
 			_ = exec.Command("/proc/self/exe", "orphan", args[1], strconv.Itoa(os.Getpid())).Start()
 			os.Exit(0)
@@ -189,16 +189,22 @@ func playNew(ctx context.Context, line *Line, home string, r Record) error {
 	return line.Finalized(ctx, r.Change)
 }
 
-// survive is what a version leaves behind: a process that does not end when asked, and one that is another every few moments.
-func survive(home, how string) {
+// survive is what a version leaves behind: a process that does not end when asked, and one that is another every few moments. Both end by
+// themselves after some minutes, should nobody end them.
+func survive(home string, how []string) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	_ = os.WriteFile(plays(home, "survivor-"+strconv.Itoa(os.Getpid())), nil, 0o600)
-	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if how == "chain" {
-			cmd := exec.Command("/proc/self/exe", "survive", home, how)
+	end := time.Now().Add(5 * time.Minute)
+	if len(how) > 1 {
+		unix, _ := strconv.ParseInt(how[1], 10, 64)
+		end = time.Unix(unix, 0)
+	}
+	for ; time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if how[0] == "chain" {
+			cmd := exec.Command("/proc/self/exe", "survive", home, "chain", strconv.FormatInt(end.Unix(), 10))
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			if cmd.Start() == nil {
-				os.Exit(0)
+				break
 			}
 		}
 	}
