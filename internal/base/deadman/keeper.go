@@ -55,7 +55,9 @@ func Start(ctx context.Context, keeper, record string) error {
 	// The process we start only starts the one that stays: so the keeper is
 	// nobody's to reap, and we know when it watches.
 	cmd := exec.CommandContext(ctx, keeper, "start", record)
-	cmd.Args[0] = program // its path may be a process's, which names no program
+	if strings.HasPrefix(keeper, "/proc/") { // such a path names no program
+		cmd.Args[0] = program
+	}
 	cmd.Dir, cmd.Env = "/", append([]string{"PATH=/usr/bin:/bin"}, race.Options()...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = startMax // the keeper lets go of our pipe a moment after it has said that it watches
