@@ -47,6 +47,9 @@ func (*Driver) Probe(context.Context) (sandbox.Report, error) {
 // SelfTest has nothing to try: what holds is the sandbox around all of it.
 func (*Driver) SelfTest(context.Context) ([]sandbox.Try, error) { return nil, nil }
 
+// leftMax is how long what a program left behind may hold its output open, until it is ended too.
+const leftMax = time.Second
+
 // Start runs one of our own adapters as a child, in the folder that a sandbox would show at the spec's.
 func (d *Driver) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] != sandbox.SelfPath {
@@ -61,6 +64,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process,
 	cmd.Env = append(slices.Clone(spec.Env), "HOME="+home)
 	cmd.Stdout, cmd.Stderr = spec.Stdout, spec.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = leftMax
 	var in io.WriteCloser
 	var err error
 	if spec.Stdin != nil {
@@ -129,7 +133,7 @@ func (p *process) finish(waited error) {
 		p.exit.Code, p.exit.Signal = -1, unix.SignalName(status.Signal())
 	}
 	var gone *exec.ExitError
-	if waited != nil && !errors.As(waited, &gone) {
+	if waited != nil && !errors.As(waited, &gone) && !errors.Is(waited, exec.ErrWaitDelay) {
 		p.err = waited
 	}
 }

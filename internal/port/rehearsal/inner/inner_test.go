@@ -80,6 +80,34 @@ func TestAProgramIsEndedWithWhatItStarted(t *testing.T) {
 	}
 }
 
+// What a program leaves behind goes with it: no session of a rehearsal hangs on it.
+func TestWhatAProgramLeavesBehindGoes(t *testing.T) {
+	dir := t.TempDir()
+	d := &Driver{self: script(t, "sleep 1000 & echo $! >left; exit 3")}
+	var out bytes.Buffer
+	p, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Argv: []string{sandbox.SelfPath}, Tree: sandbox.Tree{Dir: dir}, Env: os.Environ(), Stdout: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(); err != nil || exit.Code != 3 {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "left"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := strings.TrimSpace(string(raw))
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		status, err := os.ReadFile("/proc/" + left + "/stat")
+		if err != nil || strings.Contains(string(status), ") Z ") { // nobody may have waited for it
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("process %s is still there: %s", left, status)
+		}
+	}
+}
+
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sallyport")
