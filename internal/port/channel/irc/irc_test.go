@@ -42,6 +42,7 @@ func (s *network) open(t *testing.T) *platform {
 			p.people[i].Account = u.Nick
 		}
 		p.users[u.Nick] = u.Join(p.room)
+		t.Cleanup(func() { u.Send("PART " + p.room) }) // a server lets a user be on so many channels at a time
 	}
 	return p
 }
