@@ -10,7 +10,6 @@ import (
 	"log"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
@@ -22,7 +21,6 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/metric"
-	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 )
 
@@ -107,7 +105,7 @@ type unwatched struct{}
 func (unwatched) Arm(id.Landing, guard.Watched) error { return nil }
 func (unwatched) Disarm(id.Landing) error             { return nil }
 
-// settleHost makes the keeper's record and the rows agree where a crash came in between: what is armed for a change that neither lands nor is
+// settle makes the keeper's record and the rows agree where a crash came in between: what is armed for a change that neither lands nor is
 // on trial is disarmed, and the end of a confirmed one is told.
 func (d hosted) settle(ctx context.Context) error {
 	r, is, err := keeper.RecordOf(d.Home)
@@ -141,7 +139,7 @@ func (d hosted) guardian(state string) guard.Keeper {
 
 // revertDatabase gives the old host its database again, if the new one has brought it to another schema.
 func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) error {
-	snapshot := store.SnapshotPath(filepath.Join(d.Home, ".state", store.BackupsFolder), id.Change(r.Change))
+	snapshot := d.snapshot(id.Change(r.Change))
 	if _, err := os.Lstat(snapshot); errors.Is(err, fs.ErrNotExist) { // it went no further than arming
 		return nil
 	}

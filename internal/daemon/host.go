@@ -103,7 +103,7 @@ func (h hosted) HandOver(ctx context.Context, of id.Change) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := h.db.Snapshot(ctx, store.SnapshotPath(filepath.Join(h.Home, ".state", "backups"), of)); err != nil {
+	if err := h.db.Snapshot(ctx, h.snapshot(of)); err != nil {
 		return err
 	}
 	if err := h.Line.HandOver(ctx, string(of)); err != nil {
@@ -178,6 +178,11 @@ func (h hosted) said(err error) error {
 		return nil
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport daemon status --home "+h.Home, "the keeper did not take it: %w", err)
+}
+
+// snapshot is where the database is kept as it was before a change.
+func (h hosted) snapshot(of id.Change) string {
+	return store.SnapshotPath(filepath.Join(h.Home, ".state", store.BackupsFolder), of)
 }
 
 func (h hosted) database() string { return filepath.Join(h.Home, ".state", "sallyport.db") }

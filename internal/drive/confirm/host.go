@@ -137,8 +137,7 @@ func (c trying) answerHost(ctx context.Context, row change.Row, t trial.Trial, t
 }
 
 // TakeHostBack is what the old host's program does before it serves again (SM-905): it writes down that what is on trial goes back, and why,
-// and has the old files back. What cannot go back is rollback_failed, and tried again by the host that then runs. A trial that the row calls
-// confirmed stays, and is told: nothing the keeper knows of has confirmed it.
+// and has the old files back. What cannot go back is rollback_failed, and tried again by the host that then runs.
 func (c *Confirmer) TakeHostBack(ctx context.Context, row change.Row, d trial.Decision) error {
 	t, err := c.readUndecided(ctx, row)
 	if err != nil {
@@ -151,9 +150,6 @@ func (c *Confirmer) TakeHostBack(ctx context.Context, row change.Row, d trial.De
 		if t, err = c.readUndecided(ctx, row); err != nil {
 			return err
 		}
-	}
-	if t.Handshake != trial.RolledBack {
-		return problem.Errorf(problem.Internal, "sallyport rollback "+string(row.ID), "the keeper brings the old host back, and the row of %s says that it was confirmed: its files stay", row.ID)
 	}
 	return c.takeBack(ctx, row, t)
 }
@@ -183,7 +179,7 @@ func (c trying) foretellHost(p proposal.Proposal) []string {
 }
 
 // isHost reports whether the target of a change is the host itself: something that its group asked for lies outside of that group's folder, or
-// another release is to run.
+// another release is to run. What undoes such a change restarts nothing: nobody has a code for it, and it has been there before.
 func isHost(r request.Request, others bool, release string) bool {
 	return release != "" || r.Kind == request.Swap && !r.Refresh && others
 }

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 )
 
@@ -99,6 +100,12 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 		lines(t, "the keeper has heard", slices.Compact(k.Heard()), "arm", "hand over", "asked", "confirm WRON-GWRO-NGWR", "confirm "+drivetest.RightCode, "finalized")
 		if a.Git("show", "HEAD:"+hostFile) != "more" {
 			t.Error("it has not landed")
+		}
+
+		// Undone later, it takes no code, and the files are gone.
+		a.Is(c, a.Undo(c, chg, request.Yes), change.Finalized)
+		if strings.Contains(a.Git("ls-files"), hostFile) {
+			t.Error("it is still there")
 		}
 	})
 }

@@ -80,7 +80,7 @@ func (c *Confirmer) terms(ctx context.Context, row change.Row, l landing.Landing
 	if err != nil {
 		return p, err
 	}
-	if isHost(swap, len(others(swap, l.Edits)) > 0, release) {
+	if isHost(row.Request, len(others(swap, l.Edits)) > 0, release) {
 		p.Target = hostTarget(swap, l.Edits, release)
 	} else if swap.Kind == request.Swap {
 		p.Target, p.Unproven = groupTarget(swap, l.Edits)

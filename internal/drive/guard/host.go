@@ -41,7 +41,6 @@ type HostChange struct {
 	Code    keeper.Code
 	Release string        // digest of the release that it runs by; "" = the current one goes on
 	Slack   time.Duration // that it may take longer to be ready than a host otherwise may
-	Quiet   bool          // its database has another schema
 }
 
 // NoHost is a host that nobody keeps up.

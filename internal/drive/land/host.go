@@ -34,7 +34,7 @@ func (ls *Landings) armHost(ctx context.Context, row change.Row, p proposal.Prop
 
 	c := guard.HostChange{Change: row.ID, Code: code, Release: ahead.Target.Release}
 	if h := p.Card.Host; h != nil {
-		c.Slack, c.Quiet = slack*h.Migration, h.Quiet()
+		c.Slack = slack * h.Migration
 	}
 	if err := ls.Host.Arm(ctx, c); err != nil {
 		return fmt.Errorf("make sure of the way back of the host: %w", err)

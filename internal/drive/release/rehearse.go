@@ -74,6 +74,7 @@ var never = []string{
 	"no platform and no model is reached",
 	"agents run without sandboxes of their own, and only echo runs",
 	"no change takes a step, and no group but a new one is there",
+	"nothing goes back, and no sandbox is started with a new sallyport-runner",
 }
 
 // Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
