@@ -139,7 +139,7 @@ func overwrite(ctx context.Context, path string) error {
 		err = withoutTriggers(ctx, tx, func() error {
 			for _, table := range slices.Sorted(maps.Keys(blanks)) {
 				if set := overwriting(blanks[table]); set != "" {
-					if _, err := tx.ExecContext(ctx, `UPDATE `+quoted(table)+` SET `+set, sql.Named("run", run)); err != nil {
+					if _, err := tx.ExecContext(ctx, `UPDATE `+quoted(table)+` SET `+set, sql.Named("run", run)); err != nil { //nolint:gosec // names of tables and columns, which the list above or the schema gives
 						return fmt.Errorf("overwrite %s: %w", table, err)
 					}
 				}

@@ -140,7 +140,7 @@ func (c *carrying) table(table, key string) error {
 	for _, name := range columns {
 		set = append(set, name+` = excluded.`+name)
 	}
-	insert := fmt.Sprintf(`INSERT INTO main.%[1]s (%[2]s) SELECT %[2]s FROM trial.%[1]s WHERE %[3]s = ? ON CONFLICT (%[3]s) DO UPDATE SET %[4]s`, table, list("", columns), key, strings.Join(set, ", "))
+	insert := fmt.Sprintf(`INSERT INTO main.%[1]s (%[2]s) SELECT %[2]s FROM trial.%[1]s WHERE %[3]s = ? ON CONFLICT (%[3]s) DO UPDATE SET %[4]s`, table, list("", columns), key, strings.Join(set, ", ")) //nolint:gosec // names of tables and columns, which the list above or the schema gives
 	for _, k := range keys {
 		if _, err := c.tx.ExecContext(c.ctx, insert, k); err != nil {
 			if lost(err) || c.ctx.Err() != nil {
@@ -181,7 +181,7 @@ func (c *carrying) audit() error {
 	if err != nil {
 		return c.unread("audit", err)
 	}
-	insert := fmt.Sprintf(`INSERT INTO main.audit (%s) SELECT %[1]s FROM trial.audit WHERE seq = ?`, list("", columns))
+	insert := fmt.Sprintf(`INSERT INTO main.audit (%s) SELECT %[1]s FROM trial.audit WHERE seq = ?`, list("", columns)) //nolint:gosec // names of tables and columns, which the list above or the schema gives
 	for i, seq := range seqs {
 		e, err := entry(c.tx.QueryRowContext(c.ctx, `SELECT `+entryColumns+` FROM trial.audit WHERE seq = ?`, seq))
 		if err == nil && (e.Seq != last.Seq+1 || e.Previous != last.Hash || !e.Intact()) {
@@ -212,7 +212,7 @@ func (c *carrying) orphans() error {
 		}
 		for _, row := range rows {
 			table, rowid, _ := strings.Cut(row, " ")
-			if _, err := c.tx.ExecContext(c.ctx, `DELETE FROM main.`+quoted(table)+` WHERE rowid = ?`, rowid); err != nil {
+			if _, err := c.tx.ExecContext(c.ctx, `DELETE FROM main.`+quoted(table)+` WHERE rowid = ?`, rowid); err != nil { //nolint:gosec // names of tables and columns, which the list above or the schema gives
 				return err
 			}
 			c.done.Left = append(c.done.Left, fmt.Sprintf("%s %s: what it refers to is not in the snapshot", table, rowid))
