@@ -110,6 +110,16 @@ func (h *host) lost(why string) (turned bool) {
 // idle reports whether no host change is under way.
 func (h *host) idle() bool { return h.look() == nil && h.r.Step == "" }
 
+// clean takes away what an arming has left that did not come to its end.
+func (h *host) clean() {
+	if !h.idle() {
+		return
+	}
+	if err := remove(h.ops, h.home); err != nil {
+		h.tell("clean up %s: %v", Folder(h.home), err)
+	}
+}
+
 // says is a step for the log.
 func (r Record) says() string {
 	if r.Step == Back {

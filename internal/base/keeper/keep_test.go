@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,27 +25,32 @@ type daemon struct {
 	heard   []string
 	answers chan reply
 	over    chan struct{} // closed once it has ended
+	once    sync.Once
+}
+
+// end ends it, once.
+func (d *daemon) end(e exit) {
+	d.once.Do(func() {
+		select {
+		case d.ended <- e:
+		default: // it has ended by itself
+		}
+		close(d.over)
+	})
 }
 
 func (d *daemon) child() child {
-	end := func(e exit) {
-		select {
-		case d.ended <- e:
-			close(d.over)
-		default:
-		}
-	}
 	return child{words: d.words, ended: d.ended,
 		answer: func(_ int, r reply) { d.answers <- r },
 		stop: func() {
 			d.heard = append(d.heard, "stop")
 			if !d.deaf {
-				end(exit{0, "it ended with exit status 0"})
+				d.end(exit{0, "it ended with exit status 0"})
 			}
 		},
 		kill: func() {
 			d.heard = append(d.heard, "kill")
-			end(exit{-1, "signal: killed"})
+			d.end(exit{-1, "signal: killed"})
 		}}
 }
 

@@ -85,11 +85,7 @@ func serve(home string, stderr io.Writer) (status int, err error) {
 	if os.Getenv(InService) == "" {
 		h.watch = func() error { return watch(home, self) }
 	}
-	if h.idle() {
-		if err := remove(disk.Ops{}, home); err != nil { // what an arming has left that did not come to its end
-			tell("clean up %s: %v", Folder(home), err)
-		}
-	}
+	h.clean()
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
 	return keep(ctx, parts{

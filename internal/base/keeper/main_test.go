@@ -108,6 +108,7 @@ func playDaemon(verb, home string) int {
 		return 1
 	}
 	if verb == "revert" {
+		strikes(home, os.Getppid(), r.Step)
 		self, _ := os.Executable()
 		note(home, "revert from %s at %s with %d survivors", filepath.Base(filepath.Dir(filepath.Dir(self))), r.Step, len(alive(home)))
 		if os.Remove(plays(home, "fail")) == nil { // once
@@ -130,6 +131,9 @@ func playDaemon(verb, home string) int {
 	note(home, "%s at %s", which, r.Step)
 	raw, _ := json.Marshal(line.Keeper)
 	_ = os.WriteFile(plays(home, "keeper"), raw, 0o600)
+	if which == "new" {
+		misbehaves(ctx, line, home, r)
+	}
 	if err := line.Ready(); err != nil {
 		return 1
 	}
@@ -140,10 +144,13 @@ func playDaemon(verb, home string) int {
 	}()
 	switch {
 	case which == "old" && r.Step == Armed:
+		strikes(home, line.Keeper.PID, Armed)
 		err = line.HandOver(ctx, r.Change)
 		note(home, "handed over: %v", err)
 		return 0
-	case which == "new" && r.Step != Handed: // the keeper starts it again after that
+	case which == "new" && r.Step == Handed:
+		strikes(home, line.Keeper.PID, Handed)
+	case which == "new": // the keeper starts it again after that
 		if err = playNew(ctx, line, home, r); err != nil {
 			note(home, "%v", err)
 			return 1
@@ -155,6 +162,7 @@ func playDaemon(verb, home string) int {
 }
 
 func playNew(ctx context.Context, line *Line, home string, r Record) error {
+	strikes(home, line.Keeper.PID, r.Step)
 	raw, err := os.ReadFile(plays(home, "code"))
 	if err != nil { // nobody has it: this version leaves something behind, and dies
 		for _, how := range []string{"stubborn", "chain"} {
@@ -172,13 +180,18 @@ func playNew(ctx context.Context, line *Line, home string, r Record) error {
 	if err := exec.Command("/proc/self/exe", "leave", home).Run(); err != nil {
 		return err
 	}
-	for now := r; now.Step != Ready; { // what the keeper has heard
+	if r.Step == Confirmed {
+		return line.Finalized(ctx, r.Change)
+	}
+	for now := r; now.Step == ReadyOnce; { // what the keeper has heard
 		if now, _, err = RecordOf(home); err != nil {
 			return err
 		}
 		time.Sleep(time.Millisecond)
 	}
+	strikes(home, line.Keeper.PID, Ready)
 	err = line.Asked(ctx, r.Change)
+	strikes(home, line.Keeper.PID, Asked)
 	left, wrong := line.Confirm(ctx, r.Change, "AAAA-AAAA-AAAA", nil)
 	note(home, "asked: %v; a wrong code: %d left, %v", err, left, wrong)
 	if _, err = line.Confirm(ctx, r.Change, string(raw), []byte(`"somebody"`)); err != nil {
@@ -186,6 +199,7 @@ func playNew(ctx context.Context, line *Line, home string, r Record) error {
 	}
 	now, _, err := RecordOf(home)
 	note(home, "%s by %s, %v", now.Step, now.By, err)
+	strikes(home, line.Keeper.PID, Confirmed)
 	return line.Finalized(ctx, r.Change)
 }
 
@@ -265,11 +279,16 @@ func armedHome(t *testing.T) (string, Record) {
 // keeps starts a keeper of a home. The test's end ends it, and whatever keeper comes after it.
 func keeps(t *testing.T, home string, env ...string) *exec.Cmd {
 	t.Helper()
-	log, err := os.Create(plays(home, "log"))
+	return keepsBy(t, "/proc/self/exe", home, env...)
+}
+
+func keepsBy(t *testing.T, program, home string, env ...string) *exec.Cmd {
+	t.Helper()
+	log, err := os.OpenFile(plays(home, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/proc/self/exe", "serve", home)
+	cmd := exec.Command(program, "serve", home)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {

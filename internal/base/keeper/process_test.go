@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"sallyport/internal/base/deadman"
@@ -98,27 +97,5 @@ func TestWhatBeganBeforeADaemonIsNotItsSurvivor(t *testing.T) {
 	}
 	if deadman.Alive(survivor) || !deadman.Alive(older) {
 		t.Errorf("the survivor is alive: %t, the service is: %t", deadman.Alive(survivor), deadman.Alive(older))
-	}
-}
-
-// Without a service manager a process apart starts a keeper again that was killed, and the host change goes on.
-func TestAKeeperThatIsKilledInATrialIsStartedAgain(t *testing.T) {
-	home, r := armedHome(t)
-	keeper := keeps(t, home, InService+"=")
-	await(t, "trial", func() bool { r, _, err := RecordOf(home); return err == nil && r.Step == Handed })
-	if err := keeper.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "end of the host change", over(home))
-	if now, err := release.In(home, disk.Ops{}).Current(); now != r.Old || err != nil {
-		t.Errorf("current is %.12s, %v", now, err)
-	}
-	if got := noted(t, home); !strings.HasSuffix(got, "old at back") {
-		t.Error(got)
-	}
-	for _, name := range strings.Fields(lies(t, home)) {
-		if name != "watch.log" && name != "watch.out" { // what the watcher has to tell
-			t.Errorf("left over: %q", name)
-		}
 	}
 }

@@ -178,7 +178,7 @@ func (r Record) write(ops disk.Ops, home string) error {
 		return err
 	}
 	dir := Folder(home)
-	coming := filepath.Join(dir, "."+recordName+".new")
+	coming := coming(home)
 	err = ops.Do("keeper:write", func() error {
 		file, err := os.OpenFile(coming, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 		if err != nil {
@@ -198,6 +198,9 @@ func (r Record) write(ops disk.Ops, home string) error {
 	return nil
 }
 
+// coming is where a step is written before it counts.
+func coming(home string) string { return filepath.Join(Folder(home), "."+recordName+".new") }
+
 // remove ends a host change: the record goes last, so a crash before leaves all of it to be done again.
 func remove(ops disk.Ops, home string) error {
 	if err := free(ops, home); err != nil {
@@ -208,6 +211,9 @@ func remove(ops disk.Ops, home string) error {
 		return err
 	}
 	if err := deadman.Disarm(ops, dir, watchName); err != nil {
+		return err
+	}
+	if err := discard(ops, "keeper:forget", coming(home)); err != nil { // of a step that could not be written
 		return err
 	}
 	return discard(ops, "keeper:remove", filepath.Join(dir, recordName))

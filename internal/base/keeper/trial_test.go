@@ -86,11 +86,7 @@ func (d *daemon) beats(during time.Duration) {
 }
 
 func (d *daemon) exits(status int) {
-	select {
-	case d.ended <- exit{status, fmt.Sprint("it ended with exit status ", status)}:
-		close(d.over)
-	default:
-	}
+	d.end(exit{status, fmt.Sprint("it ended with exit status ", status)})
 }
 
 // The lives of daemons.
