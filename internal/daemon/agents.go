@@ -172,13 +172,13 @@ func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []strin
 	if ok {
 		return said, nil
 	}
-	spec, err := session.Environment(ctx, session.Surroundings{Owner: d.tryOwner(), Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: versionTime}})
+	spec, err := session.Environment(ctx, session.Surroundings{Owner: trier{d}.owner(), Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: versionTime}})
 	if err != nil {
 		return "", err
 	}
 	spec = session.WithProgram(spec, agent.Program{Argv: append([]string{in.Path}, args...), Dirs: in.Dirs, Binds: in.Binds})
 	var heard bytes.Buffer
-	exit, err := d.onNothing(ctx, spec, &heard)
+	exit, err := trier{d}.onNothing(ctx, spec, &heard)
 	if err != nil {
 		return "", err
 	}
@@ -197,8 +197,11 @@ func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []strin
 	return said, nil
 }
 
-// tryOwner is who what is tried on nothing runs as: no change has this uid before all others have had theirs.
-func (d *Daemon) tryOwner() sandbox.Owner {
+// trier runs what no change has asked for.
+type trier struct{ *Daemon }
+
+// owner is who what is tried on nothing runs as: no change has this uid before all others have had theirs.
+func (d trier) owner() sandbox.Owner {
 	if first := d.control.Settings.FirstUID; first != 0 {
 		uid := first + accept.UIDsPerHome - 1
 		return sandbox.Owner{UID: uid, GID: uid}
@@ -219,19 +222,32 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // onNothing runs a spec on an empty tree that is thrown away, and returns once nothing of it is left.
-func (d *Daemon) onNothing(ctx context.Context, spec sandbox.Spec, heard *bytes.Buffer) (sandbox.Exit, error) {
+func (d trier) onNothing(ctx context.Context, spec sandbox.Spec, heard *bytes.Buffer) (sandbox.Exit, error) {
+	tree, clear, err := d.scratch(spec.Owner)
+	defer clear()
+	if err != nil {
+		return sandbox.Exit{}, err
+	}
+	return d.runOn(ctx, spec, sandbox.Tree{Dir: tree}, heard)
+}
+
+// scratch makes an empty folder for something that is tried; clear removes it, with all that is in it.
+func (d trier) scratch(owner sandbox.Owner) (tree string, clear func(), err error) {
 	var dir string
-	err := d.Ops.Do("try:make", func() (err error) {
+	err = d.Ops.Do("try:make", func() (err error) {
 		if dir, err = os.MkdirTemp(filepath.Join(d.Home, ".state"), "probe-"); err != nil {
 			return err
 		}
-		tree := filepath.Join(dir, "tree")
+		tree = filepath.Join(dir, "tree")
 		if err := os.Mkdir(tree, 0o700); err != nil || os.Geteuid() != 0 {
 			return err
 		}
-		return os.Lchown(tree, int(spec.Owner.UID), int(spec.Owner.GID))
+		return os.Lchown(tree, int(owner.UID), int(owner.GID))
 	})
-	defer func() {
+	if err != nil {
+		err = unwritable(d.Home, err)
+	}
+	return tree, func() {
 		if dir == "" {
 			return
 		}
@@ -243,13 +259,14 @@ func (d *Daemon) onNothing(ctx context.Context, spec sandbox.Spec, heard *bytes.
 			return place.Remove()
 		})
 		if err != nil {
-			d.log.Warn("what an agent was tried on was not removed", "folder", dir, "error", err)
+			d.log.Warn("what something was tried on was not removed", "folder", dir, "error", err)
 		}
-	}()
-	if err != nil {
-		return sandbox.Exit{}, unwritable(d.Home, err)
-	}
-	spec.ID, spec.Tree, spec.Dir = string(id.NewSession("try")), sandbox.Tree{Dir: filepath.Join(dir, "tree")}, sandbox.Mountpoint
+	}, err
+}
+
+// runOn runs a spec on a tree to its end.
+func (d trier) runOn(ctx context.Context, spec sandbox.Spec, tree sandbox.Tree, heard *bytes.Buffer) (sandbox.Exit, error) {
+	spec.ID, spec.Tree, spec.Dir = string(id.NewSession("try")), tree, sandbox.Mountpoint
 	out := &bounded{to: heard}
 	spec.Stdout, spec.Stderr = out, out
 	p, err := d.sandbox.Start(ctx, spec)

@@ -59,7 +59,7 @@ func (d *Daemon) TestAgent(ctx context.Context, t socket.AgentTry, by audit.Acto
 	defer a.Close()
 	a.Spec.Stdin, a.Spec.Limits.Timeout = bytes.NewReader(a.Program.Stdin), tryTime
 	var heard bytes.Buffer
-	exit, err := d.onNothing(ctx, a.Spec, &heard)
+	exit, err := trier{d}.onNothing(ctx, a.Spec, &heard)
 	if err != nil {
 		if ctx.Err() != nil {
 			return out, context.Cause(ctx)

@@ -37,6 +37,9 @@ const Program = "sallyport"
 // slowly, and agents have no tool in their shell.
 var programs = []string{Program, "sallyport-runner", "sallyport-tool"}
 
+// Programs are all that a release may be made of, by name.
+func Programs() []string { return slices.Clone(programs) }
+
 const (
 	card    = "release.json"
 	cardMax = 1 << 20 // bytes

@@ -61,6 +61,13 @@ type CompleteHome struct {
 	Shown Shown  `json:"shown,omitzero"`
 }
 
+// UpgradeHome asks for the host to run by the programs in a folder of this machine.
+type UpgradeHome struct {
+	From    string `json:"from"`            // absolute
+	Group   string `json:"group,omitempty"` // in whose conversation it is confirmed; "" = the first
+	Approve string `json:"approve"`         // ask, yes, later
+}
+
 // Shown is what a person says of folders of this machine that what they ask for would newly show a group. Nothing said, such a folder can
 // be read, and what would let an agent write there is refused.
 type Shown struct {

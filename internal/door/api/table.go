@@ -67,6 +67,8 @@ var (
 	GroupMemoryClear = verb[string, Cleared](post, "/v1/groups/{group}/memory/clear", within(clearTime))
 	// HomeComplete adds what a home lacks that was made before there were groups.
 	HomeComplete = verb[CompleteHome, Begun](post, "/v1/home")
+	// HomeUpgrade has the host run by other programs; there is no change where it runs by them.
+	HomeUpgrade = verb[UpgradeHome, Begun](post, "/v1/home/upgrade", within(agentTime))
 )
 
 // The people whom the home knows.

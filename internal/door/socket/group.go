@@ -28,6 +28,8 @@ type Groups interface {
 	Complete(ctx context.Context, a standing.Asked) (change.Row, error)
 	// Refresh returns the row of the change that brings a group what has moved in the template; a row without an id where nothing has.
 	Refresh(ctx context.Context, a standing.Refresh) (change.Row, error)
+	// Upgrade returns the row of the change that has the host run by other programs; a row without an id where it runs by them.
+	Upgrade(ctx context.Context, a standing.Upgrade) (change.Row, error)
 	// Promote returns the row of the change that brings the template what a group has landed; a row without an id where it has that.
 	Promote(ctx context.Context, a standing.Asked, of id.Change) (change.Row, error)
 }
@@ -99,6 +101,19 @@ func (n groups) complete(ctx context.Context, by audit.Actor, in api.CompleteHom
 	}
 	row, err := n.part.Complete(ctx, standing.Asked{By: by, User: in.User, Shown: standing.Shown(in.Shown)})
 	return begunOrUnsaid(row, err)
+}
+
+func (n groups) upgrade(ctx context.Context, by audit.Actor, in api.UpgradeHome) (out api.Begun, err error) {
+	mode, err := approveMode(in.Approve)
+	if err != nil {
+		return out, err
+	}
+	from, err := folderOf(in.From, "sallyport upgrade --help")
+	if err != nil {
+		return out, err
+	}
+	row, err := n.part.Upgrade(ctx, standing.Upgrade{By: by, From: from, Group: in.Group, Approve: mode, Account: account(by)})
+	return begunOf(row), err
 }
 
 func checkUser(folder string) error {

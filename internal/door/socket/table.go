@@ -60,6 +60,7 @@ func (s *Server) groupVerbs() []served {
 		mount(s.door, api.GroupRefresh, groups.refresh),
 		mount(s.door, api.GroupPromote, groups.promote),
 		mount(s.door, api.HomeComplete, groups.complete),
+		mount(s.door, api.HomeUpgrade, groups.upgrade),
 	}
 }
 

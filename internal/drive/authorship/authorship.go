@@ -76,7 +76,7 @@ func (c Composer) subject(ctx context.Context, row change.Row, host git.Dir, bas
 		return landing.Rollback(r.Reverts, r.Reason), nil
 	case row.Swap != nil:
 		return landing.Swap(row.ID, landing.Subject(row.Swap.Summary)), nil
-	case grouped && (r.Worked() || r.Refresh):
+	case grouped && (r.Worked() || r.Kind == request.Swap):
 		return landing.Swap(row.ID, landing.Subject(r.Text)), nil
 	case r.Kind == request.Revert:
 		undone, ok, err := c.landing(ctx, r.Reverts)

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
+	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/guard"
@@ -73,6 +76,14 @@ func (noNetwork) Open(context.Context, live.Outgoing) (live.Way, error) { return
 
 // noRehearsals is for a home whose daemon is no program that could be tried.
 type noRehearsals struct{}
+
+// takeRelease keeps programs that a person brings.
+func (c *Controller) takeRelease(ctx context.Context, from string, by audit.Actor) (programs.Release, bool, error) {
+	if c.Candidates == nil {
+		return programs.Release{}, false, problem.Errorf(problem.Refused, "sallyport serve", "this host cannot be upgraded while it runs: nothing keeps it up")
+	}
+	return c.Candidates.Take(ctx, from, by)
+}
 
 func (noRehearsals) Rehearse(context.Context, change.Row, grounds.Offer) (*proposal.Host, *proposal.CheckResult, error) {
 	return nil, nil, nil

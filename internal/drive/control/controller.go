@@ -208,7 +208,7 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
 		End:   c.end,
 		Need:  c.Need,
-		Extra: p.Extra, Promoters: c.Promoters,
+		Extra: p.Extra, Promoters: c.Promoters, Take: c.takeRelease,
 	})
 	c.preparer = prepare.New(prepare.Parts{
 		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Standing: c.Groups, Takes: c.takes,

@@ -53,7 +53,7 @@ func Entitled(ctx context.Context, tx store.Tx) (people []right.Person, err erro
 // Requester is who asked for a change: of one that a group's agent asked for, the sender of the message that its agent named, and nobody else. A
 // message that is not of that conversation, or that no person sent, has none.
 func Requester(ctx context.Context, tx store.Tx, r request.Request) (right.Party, error) {
-	if r.Kind != request.Swap || r.Refresh {
+	if !r.OfAgent() {
 		return PartyOf(r.By), nil
 	}
 	if r.Wish == "" {

@@ -23,7 +23,7 @@ func (l *Ledger) KeepLanding(ctx context.Context, tx store.Tx, row *change.Row, 
 	switch row.Request.Kind {
 	case request.Revert:
 	case request.Swap:
-		if row.Request.Refresh { // the template has it
+		if !row.Request.OfAgent() { // the template has it, or it is nothing of the group's
 			return nil
 		}
 		return l.Origin.askToPromote(ctx, tx, *row, kept.Edits)

@@ -48,8 +48,11 @@ type candidate struct {
 	fresh bool // it was built for this change
 }
 
-// choose returns what the host would run by: what runs now or, where the source changes, what is built of it.
+// choose returns what the host would run by: what runs now, what a person has brought or, where the source changes, what is built of it.
 func (rs *Rehearsals) choose(ctx context.Context, row change.Row, o grounds.Offer) (c candidate, failed *proposal.CheckResult, err error) {
+	if row.Request.Release != "" {
+		return rs.find(row.Request.Release)
+	}
 	if slices.ContainsFunc(o.Edits, func(e git.Edit) bool { return strings.HasPrefix(e.Path, sourceFolder+"/") }) {
 		found, err := o.Host.Lookup(ctx, o.Commit, []string{moduleFile})
 		if err != nil {
@@ -64,6 +67,16 @@ func (rs *Rehearsals) choose(ctx context.Context, row change.Row, o grounds.Offe
 		err = fmt.Errorf("find the programs that run: %w", err)
 	}
 	return c, nil, err
+}
+
+// find finds a release that lies in the home, whole.
+func (rs *Rehearsals) find(digest string) (c candidate, failed *proposal.CheckResult, err error) {
+	releases := rs.Host.Releases()
+	program, is, err := releases.Open(digest)
+	if err != nil {
+		return c, &proposal.CheckResult{Command: command, Why: err.Error()}, nil
+	}
+	return candidate{dir: filepath.Join(releases.Dir, digest), is: is, fresh: true}, nil, program.Close()
 }
 
 // build builds a release of the source as an offer has it, in a sandbox, by what built it before the change (SM-913): a change of the
@@ -109,7 +122,7 @@ func (rs *Rehearsals) build(ctx context.Context, row change.Row, o grounds.Offer
 	if !run.OK() {
 		return no(run.Took, run.Tail, "%s%s", run.Why(), missing(run.Tail))
 	}
-	says, err := saysOf(run.Tail)
+	says, err := SaysOf(run.Tail)
 	if err != nil {
 		return no(run.Took, run.Tail, "what was built does not say what it is: %s", err)
 	}
@@ -170,14 +183,14 @@ func missing(tail string) string {
 	return fmt.Sprintf("; it needs %s, which is not among the Go modules of this machine: have them fetched here, or write `host: {build: {registries: true}}` into sallyport.yaml", strings.Join(m[1:], ""))
 }
 
-// said is what a program says of itself.
-type said struct {
+// Said is what a program says of itself.
+type Said struct {
 	Build  string `json:"build"`
 	Schema int    `json:"schema"`
 }
 
-// saysOf reads the last document of an output.
-func saysOf(tail string) (s said, err error) {
+// SaysOf reads the last document of an output.
+func SaysOf(tail string) (s Said, err error) {
 	at := strings.LastIndex("\n"+tail, "\n{")
 	if at < 0 {
 		return s, fmt.Errorf("it printed no document")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/drivetest"
@@ -24,7 +25,8 @@ import (
 // host is what runs, as a test plays it.
 type host struct {
 	dir   string
-	home  string // whose releases are kept
+	home  string           // whose releases are kept
+	taken programs.Release // what a person brings; the zero one: what runs
 	fault error
 
 	mu     sync.Mutex
@@ -44,6 +46,10 @@ func (h *host) Running() (string, programs.Release, error) {
 }
 
 func (h *host) Releases() programs.Folder { return programs.In(h.home, disk.Ops{}) }
+
+func (h *host) Take(context.Context, string, audit.Actor) (programs.Release, bool, error) {
+	return h.taken, h.taken.Digest != "", nil
+}
 
 func (h *host) Registries() bool { return false }
 
@@ -66,7 +72,8 @@ type stage struct {
 
 	mu    sync.Mutex
 	specs []sandbox.Spec
-	saw   []string // what lay in the home that was rehearsed
+	tried map[string]string // the program of each home, by where its state lies
+	saw   []string          // what lay in the home that was rehearsed
 }
 
 // staged has a dev agent write a file of the home each time that it works, and rehearsals played.
@@ -75,7 +82,7 @@ func staged(h *drivetest.Home, path string, plays func(n int) (rehearsal.Report,
 		s.Write(path, "changed\n")
 		return "", nil
 	})
-	s := &stage{Assistants: a, host: newHost(h.T), plays: plays}
+	s := &stage{Assistants: a, host: newHost(h.T), plays: plays, tried: map[string]string{}}
 	h.Parts.Candidates, h.Parts.Settings.Rehearsals = s.host, filepath.Join(h.Parts.Home, "state", "rehearsals")
 	others := h.Cage.Program
 	h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
@@ -88,6 +95,13 @@ func staged(h *drivetest.Home, path string, plays func(n int) (rehearsal.Report,
 		s.mu.Lock()
 		s.specs = append(s.specs, spec)
 		n := len(s.specs)
+		for _, b := range spec.Own {
+			at, _ := filepath.Glob(filepath.Join(b.Source, "releases", "current", programs.Program))
+			for _, program := range at {
+				raw, _ := os.ReadFile(program)
+				s.tried[b.Source] = string(raw)
+			}
+		}
 		for _, name := range []string{path, "groups/echo/runner/runner.yaml", "groups/echo/runner/prompts/system.md", "groups/other/AGENTS.md", "template/runner/runner.yaml"} {
 			if _, err := os.Lstat(filepath.Join(spec.Tree.Dir, name)); err == nil {
 				s.saw = append(s.saw, name)

@@ -78,6 +78,8 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", changeID, row.RevertedBy)
 	case row.State != change.Finalized:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: only a change that has landed can be rolled back", changeID, row.State)
+	case row.Request.Release != "":
+		return change.Row{}, problem.Errorf(problem.Refused, "sallyport upgrade previous", "%s has moved no file: it had the host run by another release, and the one before is brought back as it was brought", changeID)
 	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s landed nothing: there is nothing to roll back", changeID)
 	}

@@ -167,7 +167,7 @@ func (g *Groups) offer(ctx context.Context, changeID id.Change, r request.Reques
 	if err != nil {
 		return change.Row{}, g.forget(ctx, host, by.Ref, err)
 	}
-	if len(d.Edits) == 0 {
+	if len(d.Edits) == 0 && r.Release == "" {
 		return change.Row{}, g.forget(ctx, host, by.Ref, nil)
 	}
 	r.Text = strings.TrimSpace(d.Message)

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/release"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
@@ -48,7 +49,9 @@ type Parts struct {
 	Need func(ctx context.Context, tx store.Tx, r request.Request, class right.Class) (right.Need, error)
 	// Promoters say whether the template is to have what a change of a group has landed.
 	Promoters func(ctx context.Context, tx store.Tx, of id.Change) (right.Need, error)
-	Extra     live.Extra // folders of this machine that groups may be shown
+	// Take keeps the programs that lie in a folder as a release of the home, and reports whether it is another than the one that runs.
+	Take  func(ctx context.Context, from string, by audit.Actor) (is release.Release, new bool, err error)
+	Extra live.Extra // folders of this machine that groups may be shown
 }
 
 // Groups are those of one home.

@@ -109,7 +109,7 @@ func (g *Groups) openSwaps(ctx context.Context, of group.Folder) ([]change.Row, 
 // LastSwap is the change that a group asked for last. Errors: problem.NotFound if it never did.
 func (g *Groups) LastSwap(ctx context.Context, of group.Folder) (change.Row, error) {
 	all, err := g.Ledger.List(ctx, change.Filter{Swaps: string(of), Limit: changesLooked})
-	all = slices.DeleteFunc(all, func(row change.Row) bool { return row.Request.Refresh })
+	all = slices.DeleteFunc(all, func(row change.Row) bool { return !row.Request.OfAgent() })
 	if err == nil && len(all) == 0 {
 		err = problem.Errorf(problem.NotFound, "sallyport change list", "the group %s has asked for no change of itself", of)
 	}

@@ -77,7 +77,10 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 		return p, err
 	}
 	p.Card.Then = append(p.Card.Then, then...)
-	if err := s.Commits.Foretell(ctx, row, o.Host, o.Base, o.Judging.Subject, &p.Card); err != nil {
+	if len(o.Edits) > 0 { // else no commit is made
+		err = s.Commits.Foretell(ctx, row, o.Host, o.Base, o.Judging.Subject, &p.Card)
+	}
+	if err != nil {
 		return p, err
 	}
 	err = s.DB.Read(ctx, func(tx store.Tx) error {

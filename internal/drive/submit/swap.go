@@ -33,7 +33,10 @@ const (
 // offerSwap finds what the agent of a swap has proposed. It is judged by the paths that the agent worked on; what is offered is the same
 // edits where they belong in the home, upon the commit that the request was made on. So the digest, drift and the landing know only those.
 func (s *Submissions) offerSwap(ctx context.Context, row change.Row, o *grounds.Offer) error {
-	if row.Request.Refresh {
+	switch {
+	case row.Request.Release != "":
+		return s.weigh(ctx, row, group.Mapping{Head: o.Base, Commit: o.Base, Class: right.Host}, o)
+	case row.Request.Refresh:
 		if err := s.offerDrafted(ctx, row, o); err != nil {
 			return err
 		}

@@ -151,6 +151,10 @@ func (t *telling) files(c Card) {
 	if c.FilesTotal == 1 {
 		files = "file"
 	}
+	if c.FilesTotal == 0 {
+		t.line("no file changes")
+		return
+	}
 	t.line("%d %s, +%d -%d", c.FilesTotal, files, c.Added, c.Removed)
 	for i, f := range c.Files {
 		if i == filesSpoken {

@@ -16,7 +16,7 @@ const (
 	Edit   Kind = "edit"   // an agent edits a copy
 	Revert Kind = "revert" // deterministic: brings the touched paths of a landed change back
 	Group  Kind = "group"  // deterministic: a new group of the home, or what a person has edited in one by hand
-	Swap   Kind = "swap"   // an agent edits what a group runs, on a copy: the group asked for it, in one of its conversations; or the host refreshes it
+	Swap   Kind = "swap"   // an agent edits what a group runs, on a copy: the group asked for it, in one of its conversations; or the host refreshes it, or is upgraded
 )
 
 // Approve is what happens when the change waits for a person.
@@ -77,18 +77,20 @@ type Request struct {
 	Dev     string         `json:"dev,omitempty"`     // of kind swap: what its agent is called
 	Rounds  int            `json:"rounds,omitempty"`  // of kind swap: how often its agent may propose in all; 0 = as often as any agent (CW-053)
 	// Refresh is said of a swap that no agent makes: the host brings to the group what has moved in the template up to Head (SM-918).
-	Refresh  bool      `json:"refresh,omitempty"`
+	Refresh bool `json:"refresh,omitempty"`
+	// Release is said of a swap that moves no file: the digest of the release that the host is to run by, which a person has brought.
+	Release  string    `json:"release,omitempty"`
 	Promotes id.Change `json:"promotes,omitempty"` // of kind group: the swap whose files the template is to have
 }
 
 // Worked reports whether an agent works for a request.
-func (r Request) Worked() bool { return r.Kind == Edit || r.Kind == Swap && !r.Refresh }
+func (r Request) Worked() bool { return r.Kind == Edit || r.OfAgent() }
 
 // OfAgent reports whether the words of a request are an agent's own: no person wrote them, and nobody checked them.
-func (r Request) OfAgent() bool { return r.Kind == Swap && !r.Refresh }
+func (r Request) OfAgent() bool { return r.Kind == Swap && !r.Refresh && r.Release == "" }
 
-// Drafted reports whether the files of a request are there since it was made, as a commit of the host's.
-func (r Request) Drafted() bool { return r.Kind == Group || r.Kind == Swap && r.Refresh }
+// Drafted reports whether what a request brings is there since it was made: a commit of the host's, or a release.
+func (r Request) Drafted() bool { return r.Kind == Group || r.Kind == Swap && !r.OfAgent() }
 
 // Limits of what a request may carry.
 const (

@@ -74,6 +74,7 @@ var verbs = map[string]Verb{
 	"POST /v1/groups/{group}/refresh":      owners,
 	"POST /v1/groups/{group}/memory/clear": owners,
 	"POST /v1/home":                        owners,
+	"POST /v1/home/upgrade":                owners,
 
 	"GET /v1/people":                  deciders,
 	"GET /v1/people/{person}":         owners,

@@ -76,6 +76,10 @@ func printPicture(s sheet, c api.Card) {
 	if s.folds {
 		c.Files = foldFiles(c)
 	}
+	if c.FilesTotal == 0 {
+		s.line("  no file changes")
+		return
+	}
 	s.line("  %s, %s %s", count(c.FilesTotal, "file"), s.green(fmt.Sprintf("+%d", c.Added)), s.red(fmt.Sprintf("-%d", c.Removed)))
 	longest, most := 0, 1
 	for _, f := range c.Files {

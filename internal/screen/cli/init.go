@@ -37,12 +37,13 @@ commands to run next.
 With HOME it makes a home instead: a git repository with the configuration, the template that new
 groups are copied from, and the group echo, whose agent needs no account. With --agent, or if you
 choose one at a terminal, a second group gets that agent. Nothing that is there is overwritten; an
-older home gets what it lacks.`
+older home gets what it lacks. With --source it also gets the source of its host, which an agent can
+then be asked to change: see docs/host.md.`
 
 // initFlags are the words of init.
 type initFlags struct {
-	repo, agent, strategy string
-	yes, force            bool
+	repo, agent, strategy, source string
+	yes, force                    bool
 }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -52,16 +53,21 @@ func newInitCommand(a *app) *cobra.Command {
   sallyport init --yes
   sallyport init --agent codex --strategy shadow_workspace
   sallyport init ~/assistants
-  sallyport init ~/assistants --agent codex`,
+  sallyport init ~/assistants --agent codex
+  sallyport init ~/assistants --source ~/src/sallyport`,
 		atMost("HOME"), func(cmd *cobra.Command, words []string) error {
 			if len(words) == 1 {
 				return initHome(a, cmd, f, words[0])
+			}
+			if f.source != "" {
+				return problem.Errorf(problem.Usage, "sallyport init --help", "--source is for a HOME: say which one")
 			}
 			return writeRules(a, cmd, f)
 		})
 	cmd.Flags().StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent for this repository, or of a second group of HOME: `NAME`, or none")
 	cmd.Flags().StringVar(&f.strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint)")
+	cmd.Flags().StringVar(&f.source, "source", "", "of HOME: take what is committed in `DIR`, a clone of sallyport, as the source of its host, below src")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "ask nothing, and take the defaults where no flag says otherwise")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace a file that is there already, after showing the difference")
 	return cmd

@@ -21,9 +21,10 @@ import (
 // madeHome is what init answers of a home in JSON.
 type madeHome struct {
 	Home   string      `json:"home"`
-	Made   bool        `json:"made"`   // it was not there before
-	Added  []string    `json:"added"`  // groups that are new
-	Change *api.Change `json:"change"` // that brought what an older home lacked
+	Made   bool        `json:"made"`             // it was not there before
+	Added  []string    `json:"added"`            // groups that are new
+	Change *api.Change `json:"change"`           // that brought what an older home lacked
+	Source string      `json:"source,omitempty"` // commit whose files are below src now
 	Groups []api.Group `json:"groups"`
 	Lacks  []string    `json:"lacks,omitempty"` // what keeps a new group from answering
 	Next   string      `json:"next"`
@@ -56,6 +57,13 @@ func initHome(a *app, cmd *cobra.Command, f initFlags, word string) error {
 	}
 	if err := out.complete(ctx, a, c, f.yes); err != nil {
 		return err
+	}
+	if f.source != "" {
+		taken, err := takeSource(ctx, a, home, f.source)
+		if err != nil {
+			return err
+		}
+		out.Source = string(taken)
 	}
 	if err := out.add(ctx, a, c, agent, f.yes); err != nil {
 		return err
@@ -183,6 +191,9 @@ func (m *madeHome) report(a *app) error {
 		what = "has a new group"
 	}
 	s.line("%s %s", inert.Path(m.Home), what)
+	if m.Source != "" {
+		s.line("  source of the host in %s, as of commit %s", inert.Path(filepath.Join(m.Home, sourceFolder)), short(m.Source))
+	}
 	for _, g := range m.Groups {
 		words := standingWords(s, g)
 		if g.Agent == config.Echo {

@@ -83,7 +83,16 @@ func printLanded(a *app, s sheet, d api.Detail) {
 		return
 	}
 	what := ""
-	if p := d.Proposal; p != nil {
+	if p := d.Proposal; p != nil && p.Card.FilesTotal == 0 {
+		s.line("%s %s: no file changed", c.ID, s.green("landed"))
+		if c.Reason != "" {
+			s.rows("  "+s.yellow("note:")+" ", "        ", inert.Line(c.Reason))
+		}
+		if h := p.Card.Host; h != nil && h.Release != "" {
+			s.line("  the host runs by release %s; the one before: %s", short(h.Release), a.command("sallyport upgrade previous"))
+		}
+		return
+	} else if p != nil {
 		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
 	}
 	s.line("%s %s on %s as %s%s", c.ID, s.green("landed"), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)

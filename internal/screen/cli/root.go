@@ -81,7 +81,7 @@ func addCommands(a *app, root *cobra.Command) {
 		group("approval", "what waits for your yes or no", approvalLong, newApprovalListCommand(a), newApprovalShowCommand(a)),
 		group("target", "how your code is restarted and probed once a change has landed", targetLong, newTargetShowCommand(a), newTargetTrustCommand(a), newTargetDistrustCommand(a)))
 	add("Look after it:",
-		newDoctorCommand(a), newStatsCommand(a), newGCCommand(a), newUninstallCommand(a),
+		newDoctorCommand(a), newStatsCommand(a), newGCCommand(a), follows(newUpgradeCommand(a)), newUninstallCommand(a),
 		group("audit", "who did what and when, and whether that record is whole", auditLong, newAuditListCommand(a), newAuditVerifyCommand(a), newAuditExportCommand(a)),
 		group("release", "the kept versions of sallyport's own programs", releaseLong, newReleaseListCommand(a), newReleaseShowCommand(a), newReleasePruneCommand(a)),
 		group("service", "a home that systemd serves", serviceLong, newServiceInstallCommand(a), newServiceRemoveCommand(a)),

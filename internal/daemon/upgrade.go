@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"sallyport/internal/base/audit"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/base/release"
+	rehearse "sallyport/internal/drive/release"
+	"sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
+	"sallyport/internal/port/sandbox"
+)
+
+// programBytesMax bounds one program of a release that a person brings.
+const programBytesMax = 1 << 30
+
+// Take keeps the programs that lie in a folder as a release of the home, for an upgrade. What they are they say themselves, in a sandbox: no
+// program of them runs outside of one before somebody has approved it. new is false if the host runs by them already.
+//
+// Errors: problem.Refused if no keeper could judge them, if the folder has no sallyport, if whoever asks may not read one of them, or if it
+// does not run here.
+func (c candidate) Take(ctx context.Context, from string, by audit.Actor) (is release.Release, new bool, err error) {
+	if err := (hosted{c.Daemon}).Judges(); err != nil {
+		return is, false, err
+	}
+	c.trying.Lock() // whatever is tried has the same uid
+	defer c.trying.Unlock()
+	tree, clear, err := trier{c.Daemon}.scratch(sandbox.Owner{})
+	defer clear()
+	if err != nil {
+		return is, false, err
+	}
+	if err := c.bring(from, tree, by.UID); err != nil {
+		return is, false, err
+	}
+
+	says, err := c.askWhat(ctx, tree)
+	if err != nil {
+		return is, false, problem.Errorf(problem.Refused, "sallyport upgrade --help", "the sallyport in %s does not say what it is: %w", inert.Path(from), err)
+	}
+	is, err = c.Releases().Put(tree, release.Release{Build: says.Build, Schema: says.Schema, Built: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return is, false, unwritable(c.Home, err)
+	}
+	return is, is.Digest != c.Line.Release, nil
+}
+
+// bring copies the programs of a release out of somebody's folder. Who is neither root nor the owner of this daemon's account gets only what
+// everybody may read, or what is theirs.
+func (c candidate) bring(from, to string, uid int) error {
+	root, err := os.OpenRoot(from)
+	if err != nil {
+		return problem.Errorf(problem.NotFound, "ls -la "+inert.Path(filepath.Dir(from)), "there is no folder %s to upgrade from: %w", inert.Path(from), err)
+	}
+	defer root.Close()
+	for _, name := range release.Programs() {
+		file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if errors.Is(err, fs.ErrNotExist) && name != release.Program {
+			continue
+		}
+		if err == nil {
+			err = c.copyOf(file, filepath.Join(to, name), uid)
+			file.Close()
+		}
+		if err != nil {
+			return problem.Errorf(problem.Refused, "ls -la "+inert.Path(from), "%s cannot be upgraded from: %s: %w", inert.Path(from), name, err)
+		}
+	}
+	return c.Ops.Do("try:make", func() error { return os.Chmod(to, 0o755) })
+}
+
+// copyOf copies one program that uid may read.
+func (c candidate) copyOf(file *os.File, to string, uid int) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	of, _ := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return errors.New("it is no ordinary file; a link is not followed")
+	case info.Size() > programBytesMax:
+		return fmt.Errorf("it has %d bytes, and at most %d are taken", info.Size(), programBytesMax)
+	case uid != 0 && uid != os.Geteuid() && info.Mode()&0o004 == 0 && of.Uid != uint32(uid):
+		return fs.ErrPermission
+	}
+	return c.Ops.Do("try:make", func() error {
+		out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, io.LimitReader(file, programBytesMax))
+		return errors.Join(err, out.Close())
+	})
+}
+
+// askWhat asks programs in a folder what they are.
+func (c candidate) askWhat(ctx context.Context, dir string) (rehearse.Said, error) {
+	spec, err := session.Environment(ctx, session.Surroundings{Owner: trier{c.Daemon}.owner(), Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: tryTime}})
+	if err != nil {
+		return rehearse.Said{}, err
+	}
+	spec = session.WithProgram(spec, agent.Program{Argv: []string{filepath.Join(sandbox.Mountpoint, release.Program), "version", "--json"}})
+	var heard bytes.Buffer
+	exit, err := trier{c.Daemon}.runOn(ctx, spec, sandbox.Tree{Dir: dir, ReadOnly: true}, &heard)
+	switch {
+	case err != nil:
+		return rehearse.Said{}, err
+	case exit.Code != 0 || exit.Limit != nil:
+		return rehearse.Said{}, fmt.Errorf("%s: %s", session.Describe(exit), inert.Short(c.secrets.plain.Redact(lastLine(heard.String())), lineBytesMax))
+	}
+	return rehearse.SaysOf(heard.String())
+}

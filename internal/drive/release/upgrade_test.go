@@ -1,0 +1,101 @@
+package release_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/internal/base/problem"
+	programs "sallyport/internal/base/release"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/standing"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/request"
+	"sallyport/internal/port/rehearsal"
+	"sallyport/internal/port/sandbox"
+)
+
+// brings has a person bring another sallyport.
+func (s *stage) brings(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, programs.Program), []byte("what comes"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.host.taken, err = s.host.Releases().Put(dir, programs.Release{Build: "next", Schema: 8}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func upgrade(h *drivetest.Home) standing.Upgrade {
+	return standing.Upgrade{By: h.By(), From: "/opt/next", Approve: request.Later, Account: "1000"}
+}
+
+// TestAnUpgradeIsAChangeOfTheHostWithoutAFile holds that what a person brings is rehearsed as any candidate is, that its card says so, and
+// that nobody asks for a second one meanwhile.
+func TestAnUpgradeIsAChangeOfTheHostWithoutAFile(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
+		c, _ := s.Begin()
+		if row, err := c.Groups.Upgrade(t.Context(), upgrade(h)); err != nil || row.ID != "" {
+			t.Errorf("to what runs already: %+v, %v", row, err)
+		}
+		if _, err := c.Groups.Upgrade(t.Context(), standing.Upgrade{By: h.By(), From: "/opt/next", Group: "nobody", Approve: request.Later}); problem.KindOf(err) != problem.NotFound {
+			t.Errorf("in a group that is none: %v", err)
+		}
+		s.brings(t)
+		row, err := c.Groups.Upgrade(t.Context(), upgrade(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := s.Is(c, row.ID, change.AwaitingApproval)
+		card := d.Proposal.Card
+		if card.Host == nil || card.Host.Release != s.host.taken.Digest || card.Host.Schema != 8 || !card.Host.Quiet() || card.FilesTotal != 0 || card.Typed == "" || !card.Coded() || card.Subject != "" {
+			t.Errorf("the card says %+v, %+v", card, card.Host)
+		}
+		about, _, _ := d.Proposal.Tell("echo")
+		for _, words := range []string{"no file changes", "the host runs by release " + s.host.taken.Digest[:12] + " (build next), and its database goes from schema 7 to 8", "rollback may be lossy"} {
+			if !strings.Contains(about, words) {
+				t.Errorf("the card in a conversation lacks %q:\n%s", words, about)
+			}
+		}
+		if _, err := c.Groups.Upgrade(t.Context(), upgrade(h)); problem.KindOf(err) != problem.Conflict {
+			t.Errorf("a second one meanwhile: %v", err)
+		}
+		tried := ""
+		for _, b := range s.specs[0].Own {
+			if b.Target == filepath.Join(sandbox.Mountpoint, ".state") {
+				tried = s.tried[b.Source]
+			}
+		}
+		if tried != "what comes" {
+			t.Errorf("what was rehearsed is %q", tried)
+		}
+	})
+}
+
+// TestAnUpgradeThatChangedOnTheDiskIsNotTried holds that only what was brought is rehearsed.
+func TestAnUpgradeThatChangedOnTheDiskIsNotTried(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
+		c, _ := s.Begin()
+		s.brings(t)
+		at := filepath.Join(s.host.Releases().Dir, s.host.taken.Digest, programs.Program)
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte("what CAME"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		row, err := c.Groups.Upgrade(t.Context(), upgrade(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := s.Is(c, row.ID, change.Failed)
+		if len(s.specs) > 0 || !strings.Contains(d.Change.Reason, "changed since it was put there") {
+			t.Errorf("after %d rehearsals it is said: %s", len(s.specs), d.Change.Reason)
+		}
+	})
+}
