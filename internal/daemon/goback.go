@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,15 +10,14 @@ import (
 	"log/slog"
 	"os"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/change"
-	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/store/sqlite"
 )
@@ -67,19 +65,7 @@ func GoBack(ctx context.Context, o Options) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _ = d.readers.Run(reading) }()
-	return d.control.TakeHostBack(ctx, id.Change(r.Change), decisionOf(r))
-}
-
-// decisionOf is why the keeper goes back, as the row of the trial will say it.
-func decisionOf(r keeper.Record) trial.Decision {
-	if r.Why == keeper.Unconfirmed {
-		return trial.TimeOut()
-	}
-	by := audit.Host
-	if len(r.By) > 0 {
-		_ = json.Unmarshal(r.By, &by) // without: the host says why
-	}
-	return trial.Decision{To: trial.RolledBack, By: by, Reason: r.Why}
+	return d.control.TakeHostBack(ctx, id.Change(r.Change), confirm.WentBack(r))
 }
 
 // host is the host as those parts of it see it that have it restart.

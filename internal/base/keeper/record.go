@@ -173,7 +173,7 @@ func Disarm(ops disk.Ops, home, change string) error {
 
 // write brings the record to the disk.
 func (r Record) write(ops disk.Ops, home string) error {
-	raw, err := json.MarshalIndent(r, "", "\t")
+	raw, err := json.Marshal(r) // in one line: what a daemon said would grow with each level that is indented
 	if err != nil {
 		return err
 	}

@@ -274,3 +274,28 @@ func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// Whoever says a word to the keeper may say much with it. What is written of that can be read again, or nothing could ever go back.
+func TestARecordIsReadAgainWhateverADaemonSays(t *testing.T) {
+	const most = wordMax - 200
+	for name, a := range map[string]ask{
+		"many folders": {By: json.RawMessage(strings.Repeat("[", 9000) + strings.Repeat("0,", (most-18000)/2) + "0" + strings.Repeat("]", 9000))},
+		"long words":   {Why: strings.Repeat("<", most), By: json.RawMessage(`{"name":"<"}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, r := armable(t)
+			r.Step = Asked
+			h := &host{home: home, now: deadman.Now, tell: t.Logf, r: r}
+			if err := makeFolder(disk.Ops{}, home); err != nil {
+				t.Fatal(err)
+			}
+			a.Change = r.Change
+			if does, said := h.answer(wordRollBack, a, true); does != goBack || said.Refused != "" {
+				t.Fatalf("%v, %+v", does, said)
+			}
+			if is, ok, err := RecordOf(home); err != nil || !ok || is.Step != Back {
+				t.Errorf("step %q, %t, %.200v", is.Step, ok, err)
+			}
+		})
+	}
+}

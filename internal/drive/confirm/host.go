@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
@@ -56,9 +57,7 @@ func (c trying) tryHost(ctx context.Context, row change.Row, t trial.Trial, nudg
 	case r.Step == keeper.Armed:
 		return c.handOver(ctx, row, nudged)
 	case r.Step == keeper.Confirmed:
-		by := audit.Host
-		_ = json.Unmarshal(r.By, &by)
-		return c.settleTrial(ctx, row, trial.Decision{To: trial.Confirmed, By: by})
+		return c.settleTrial(ctx, row, trial.Decision{To: trial.Confirmed, By: sayer(r)})
 	case r.Step != keeper.Ready && r.Step != keeper.Asked, r.Due.Left(at) == 0:
 		return c.pass(ctx, nudged) // the keeper moves next
 	case t.Handshake == trial.PendingRestart:
@@ -67,6 +66,27 @@ func (c trying) tryHost(ctx context.Context, row change.Row, t trial.Trial, nudg
 		return c.Host.Asked(ctx, row.ID)
 	}
 	return c.await(ctx, row, t, nudged, watch)
+}
+
+// whyMax bounds what is told of why the host goes back, in bytes.
+const whyMax = 500
+
+// WentBack is why the host goes back by its keeper's record, as the row of the trial says it.
+func WentBack(r keeper.Record) trial.Decision {
+	if r.Why == keeper.Unconfirmed {
+		return trial.TimeOut()
+	}
+	return trial.Decision{To: trial.RolledBack, By: sayer(r), Reason: inert.Short(r.Why, whyMax)}
+}
+
+// sayer is who confirmed or rolled back, as the keeper was told by the host on trial. That may have said anything, and what no row takes would
+// keep the old host away: then it was the host.
+func sayer(r keeper.Record) audit.Actor {
+	var by audit.Actor
+	if err := json.Unmarshal(r.By, &by); err != nil || by.Kind != "person" || by.Name == "" {
+		return audit.Host
+	}
+	return by
 }
 
 // pass waits a moment for the keeper to move.

@@ -2,16 +2,20 @@ package confirm_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
+	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
@@ -166,6 +170,29 @@ func TestTheOldHostBringsTheFilesBackBeforeItServes(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTheOldHostIsBackWhateverTheOneOnTrialHasSaid holds SM-902: the host on trial says who wants it back, and why. No row takes anything.
+func TestTheOldHostIsBackWhateverTheOneOnTrialHasSaid(t *testing.T) {
+	for name, r := range map[string]keeper.Record{
+		"nobody":            {Why: "x", By: []byte(`{}`)},
+		"no actor":          {Why: "x", By: []byte(`["person"]`)},
+		"another kind":      {Why: "x", By: []byte(`{"kind":"root","name":"ann"}`)},
+		"half a person":     {Why: "x", By: []byte(`{"kind":"person","name":"ann","uid":"0"}`)},
+		"no why":            {By: []byte(`null`)},
+		"why is no text":    {Why: "a\x00b\xff\x1b[2J\n\nSigned-off-by: ann", By: nil},
+		"why is a long one": {Why: strings.Repeat("why ", 16000), By: nil},
+	} {
+		got := confirm.WentBack(r)
+		if got.To != trial.RolledBack || got.By != audit.Host || len(got.Reason) > 600 || strings.ContainsAny(got.Reason, "\x00\x1b\n") || !utf8.ValidString(got.Reason) {
+			t.Errorf("%s: by %+v: %.700q", name, got.By, got.Reason)
+		}
+	}
+	ann := audit.Actor{Kind: "person", Name: "ann", UID: 1000, Person: "per-1", Identity: "terminal:1000"}
+	raw, err := json.Marshal(ann)
+	if got := confirm.WentBack(keeper.Record{Why: "no", By: raw}); err != nil || got.By != ann || got.Reason != "no" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
