@@ -30,9 +30,16 @@ const (
 	sourceFolder = "src"
 	moduleFile   = sourceFolder + "/go.mod"
 	buildFile    = sourceFolder + "/Makefile"
-	buildScripts = sourceFolder + "/scripts"
 	builtFolder  = sourceFolder + "/bin"
+	cacheFolder  = sourceFolder + "/.cache"
+	groupsFolder = "groups"
 )
+
+// What says how a host is built: by the names by which make looks for its file, and the folder of what that calls.
+var buildFiles = []string{buildFile, sourceFolder + "/GNUmakefile", sourceFolder + "/makefile", sourceFolder + "/scripts"}
+
+// What nothing is built of: what a build leaves, which a change could bring along in the place of what its source makes; and what is said in groups.
+var unbuilt = []string{cacheFolder, builtFolder, groupsFolder}
 
 // buildCommand is what a build is called beside checks; buildLine is what is run, and its last words are what the release says of itself.
 // The cache of compiled packages goes with the tree.
@@ -132,18 +139,25 @@ func (rs *Rehearsals) build(ctx context.Context, row change.Row, o grounds.Offer
 	return c, nil, err
 }
 
-// stageBuild makes the commit that is built: an offer's, with what builds it as it stood before; "" if nothing did.
+// stageBuild makes the commit that is built: an offer's source, with what builds it as it stood before; "" if nothing did.
 func (rs *Rehearsals) stageBuild(ctx context.Context, row change.Row, o grounds.Offer) (git.OID, error) {
-	before, err := o.Host.Lookup(ctx, o.Base, []string{buildFile, buildScripts})
+	before, err := o.Host.Lookup(ctx, o.Base, buildFiles)
 	if err != nil || before[0].Absent() {
 		return "", err
+	}
+	var writes []git.Write // without a mode nothing is there
+	for i, path := range buildFiles {
+		writes = append(writes, git.Write{Path: path, Mode: before[i].Mode, OID: before[i].OID})
+	}
+	for _, path := range unbuilt {
+		writes = append(writes, git.Write{Path: path})
 	}
 	who := rs.Author
 	who.At = row.Created
 	ref := repository.RefRoot(row.ID) + "build"
 	made, err := o.Host.Import(ctx, "rehearsal:commit", git.Import{
 		Ref: ref, From: o.Commit, Parents: []git.OID{o.Commit}, Message: "What is built\n", Author: who, Committer: who,
-		Writes: []git.Write{{Path: buildFile, Mode: before[0].Mode, OID: before[0].OID}, {Path: buildScripts, Mode: before[1].Mode, OID: before[1].OID}},
+		Writes: writes,
 	})
 	if err != nil {
 		return "", err

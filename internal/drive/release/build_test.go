@@ -86,6 +86,35 @@ func TestAChangeOfTheSourceIsBuiltByWhatBuiltItBefore(t *testing.T) {
 	})
 }
 
+// TestNothingIsBuiltOfWhatIsNoSource holds SM-913: a change brings along no other file of make's, nothing that stands for what its source makes,
+// and a build sees no group.
+func TestNothingIsBuiltOfWhatIsNoSource(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		withSource(h, source)
+		files := map[string]string{"src/main.go": "package main // changed\n"}
+		brought := []string{"src/GNUmakefile", "src/.cache/00/00-a", "src/bin/sallyport"}
+		for _, path := range brought {
+			files[path] = "other\n"
+		}
+		s, _ := stagedMore(h, files, func(int) (rehearsal.Report, int) { return well(), 0 })
+		s.makes = func(spec sandbox.Spec) int {
+			for _, path := range append(brought, "groups") {
+				if _, err := os.Lstat(filepath.Join(spec.Tree.Dir, path)); err == nil {
+					t.Errorf("%s is there", path)
+				}
+			}
+			if raw, err := os.ReadFile(filepath.Join(spec.Tree.Dir, "src/main.go")); string(raw) != files["src/main.go"] {
+				t.Errorf("main.go is %q, %v", raw, err)
+			}
+			return compiles(t, spec, 7)
+		}
+		c, _ := s.Begin()
+		if got := s.Show(c, s.Offer(c)).Proposal.Card.Host; got == nil || got.Build != "home-1" {
+			t.Errorf("the card says %+v", got)
+		}
+	})
+}
+
 // TestABuildThatFailsGoesBackToItsAgent holds that it is told why, a missing module by its name.
 func TestABuildThatFailsGoesBackToItsAgent(t *testing.T) {
 	without := map[string]string{"src/go.mod": "module x\n", "src/main.go": "package main\n"}

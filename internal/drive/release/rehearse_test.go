@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,8 +79,15 @@ type stage struct {
 
 // staged has a dev agent write a file of the home each time that it works, and rehearsals played.
 func staged(h *drivetest.Home, path string, plays func(n int) (rehearsal.Report, int)) (*stage, *drivetest.Troupe) {
+	return stagedMore(h, map[string]string{path: "changed\n"}, plays)
+}
+
+// stagedMore is staged, with more files.
+func stagedMore(h *drivetest.Home, files map[string]string, plays func(n int) (rehearsal.Report, int)) (*stage, *drivetest.Troupe) {
 	a, troupe := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
-		s.Write(path, "changed\n")
+		for path, text := range files {
+			s.Write(path, text)
+		}
 		return "", nil
 	})
 	s := &stage{Assistants: a, host: newHost(h.T), plays: plays, tried: map[string]string{}}
@@ -102,7 +110,7 @@ func staged(h *drivetest.Home, path string, plays func(n int) (rehearsal.Report,
 				s.tried[b.Source] = string(raw)
 			}
 		}
-		for _, name := range []string{path, "groups/echo/runner/runner.yaml", "groups/echo/runner/prompts/system.md", "groups/other/AGENTS.md", "template/runner/runner.yaml"} {
+		for _, name := range []string{slices.Sorted(maps.Keys(files))[0], "groups/echo/runner/runner.yaml", "groups/echo/runner/prompts/system.md", "groups/other/AGENTS.md", "template/runner/runner.yaml"} {
 			if _, err := os.Lstat(filepath.Join(spec.Tree.Dir, name)); err == nil {
 				s.saw = append(s.saw, name)
 			}
