@@ -20,7 +20,10 @@ func (c *Channels) giveCode(l *line, e channel.Event, yes message.Decision) {
 		where = "in the conversation where they approved it, on " + l.Name
 		err = l.call(l.life, sendTime, func(ctx context.Context) error {
 			alone, err := l.alone(ctx, e)
-			if err == nil && alone != "" {
+			if err != nil { // others read along where the yes was said
+				return err
+			}
+			if alone != "" {
 				m.Place, m.Thread, m.Account = alone, "", e.Sender.Account
 				where = "where they are alone with the assistant, on " + l.Name
 			}
