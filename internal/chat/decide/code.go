@@ -7,8 +7,11 @@ import (
 	"sallyport/internal/base/keeper"
 )
 
-// Hushed is what is kept of words that have a code in them.
-const Hushed = string(Confirm) + " ••••"
+// Hushed is what is kept of words that have a code in them; hidden is what stands in its place.
+const (
+	Hushed = string(Confirm) + " " + hidden
+	hidden = "••••"
+)
 
 // Letters that words have which were meant for a code: what was mistyped says much of it, too.
 const (
@@ -20,7 +23,7 @@ const (
 // were meant to be. Words may name a card by its digits. The code itself is in no verdict: whoever does what was decided reads it here, and
 // it is kept nowhere.
 func Code(text string) (code string, like bool) {
-	words := strings.Fields(text)
+	words := strings.Fields(dashes.Replace(text))
 	if len(words) > 2 && isName(words[0]) {
 		words = words[1:]
 	}
@@ -37,16 +40,34 @@ func Code(text string) (code string, like bool) {
 	return code, len(letters) >= codeLeast && len(letters) <= codeMost && strings.IndexFunc(letters, other) < 0
 }
 
+// dashes makes one of those that keyboards write of their own accord, or that a message is copied with.
+var dashes = strings.NewReplacer("\u2010", "-", "\u2011", "-", "\u2012", "-", "\u2013", "-", "\u2014", "-", "\u2212", "-", "\u00ad", "", "\u200b", "", "*", "", "`", "")
+
 // isName reports whether a word can be the name of a card.
 func isName(word string) bool { return len(word) == 2 && strings.Trim(word, "0123456789") == "" }
 
-// codes are those in other words: in a quote of the message that gave one, say. Small letters without dashes are words of a sentence.
-var codes = regexp.MustCompile(`\b(?:[A-HJ-NP-Z2-9]{4}(?:[- ]?[A-HJ-NP-Z2-9]{4}){2}|(?i:[A-HJ-NP-Z2-9]{4}(?:-[A-HJ-NP-Z2-9]{4}){2}))\b`)
+// between is what may stand between the parts of a code, however it was copied; letters is one part.
+const (
+	between = `[\s\p{Zs}\p{Pd}\x{2212}\x{ad}\x{200b}]{0,3}`
+	dashed  = `[\s\p{Zs}]?[\p{Pd}\x{2212}\x{ad}][\s\p{Zs}]?`
+	letters = `[A-HJ-NP-Z2-9]{4}`
+)
+
+// codes are those in other words: in a quote of the message that gave one, say. Small letters without dashes are words of a sentence, but
+// where somebody says that they confirm.
+var (
+	codes    = regexp.MustCompile(`\b(?:` + letters + `(?:` + between + letters + `){2}|(?i:` + letters + `(?:` + dashed + letters + `){2}))\b`)
+	anyCodes = regexp.MustCompile(`(?i)\b` + letters + `(?:` + between + letters + `){2}\b`)
+	confirms = regexp.MustCompile(`(?i)\b` + string(Confirm) + `\b`)
+)
 
 // Hush returns words as they are kept while somebody may know a code: without any.
 func Hush(text string) string {
 	if _, like := Code(text); like {
 		return Hushed
 	}
-	return codes.ReplaceAllString(text, "••••")
+	if at := confirms.FindStringIndex(text); at != nil {
+		return codes.ReplaceAllString(text[:at[1]], hidden) + anyCodes.ReplaceAllString(text[at[1]:], hidden)
+	}
+	return codes.ReplaceAllString(text, hidden)
 }

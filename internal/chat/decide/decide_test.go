@@ -458,9 +458,15 @@ func TestNothingIsKeptOfACode(t *testing.T) {
 		"This code keeps chg-1: ABCD-EFGH-JKLM\nReply it": "This code keeps chg-1: ••••\nReply it",
 		"is it abcd-efgh-2345?":                           "is it ••••?",
 		"is it ABCD EFGH 2345, or ABCDEFGH2345":           "is it ••••, or ••••",
+		"confirm ABCD–EFGH–JKLM":                          "confirm ••••", // as a telephone writes it
+		"Confirm `ABCD\u2011EFGH\u2011JKLM`":              "confirm ••••",
+		"is it ABCD–EFGH – JKLM or ABCD\u00a0EFGH\nJKLM?": "is it •••• or ••••?",
+		"I confirm it with abcd efgh 2345 now":            "I confirm it with •••• now",
+		"confirm abcd–efgh–2345 please":                   "confirm •••• please",
 		"confirm":                                         "confirm",
 		"confirm it all":                                  "confirm it all",
 		"then make that work, will you":                   "then make that work, will you",
+		"please confirm that this is so":                  "please confirm that this is so",
 		"chg-abcd2345 is ABCD-EFGH":                       "chg-abcd2345 is ABCD-EFGH",
 	} {
 		if got := decide.Hush(text); got != want {
