@@ -85,7 +85,7 @@ func (s *Server) userHandler() http.Handler {
 	for _, v := range s.userVerbs() {
 		h := v.handler
 		if !v.AnyVersion {
-			h = s.sameVersion(s.known(s.recognized(v.Spec, h)))
+			h = s.sameVersion(s.known(s.recognized(v.Spec, s.unlessQuiet(v.Spec, h))))
 		}
 		mux.HandleFunc(v.Pattern(), h)
 	}

@@ -312,3 +312,22 @@ func TestTheSecondSocketIsReachedByEveryUserAndMadeInNoFolderOfAnother(t *testin
 		t.Errorf("it is made where others may write: %v", err)
 	}
 }
+
+// TestAQuietHostMovesNothingElseForOtherUsers: the second socket is no way around what could not be taken back.
+func TestAQuietHostMovesNothingElseForOtherUsers(t *testing.T) {
+	o := options(&verbs{})
+	o.People = roles{1000: {{Role: right.Owner}}}
+	o.Quiet = func() error {
+		return problem.Errorf(problem.Unavailable, "sallyport change watch chg-1", "a host change is on trial until 12:34: chg-1")
+	}
+	h := New(o).userHandler()
+	for pattern, want := range map[string]bool{
+		"POST /v1/people/psn-1/role": true, "POST /v1/conversations/cnv-1/policy": true,
+		"POST /v1/groups/ada/say": false, "POST /v1/approvals/apr-00000001/approve": false,
+	} {
+		got := asked(t, h, 1000, pattern, "{") // nothing comes to be done
+		if refused := strings.Contains(got.Body.String(), "on trial until 12:34"); refused != want {
+			t.Errorf("%s: %d %s", pattern, got.Code, got.Body)
+		}
+	}
+}
