@@ -21,8 +21,14 @@ const (
 	goingName  = ".old-"
 )
 
+// programMax is how large a program may be, in bytes. One with holes takes no disk until it is copied.
+const programMax = 1 << 30
+
+// ErrNoProgram says that something is none: a link, a folder, what cannot be executed, or is larger than 1 GiB.
+var ErrNoProgram = errors.New("it is no program")
+
 // Put copies the programs that lie in the folder from, and returns the release that they are. r says what is known of
-// them; Digest and Files are found. A release that is there, whole, is returned as it is: nothing changes.
+// them; Digest and Files are found. A release that is there, whole, is returned as it is: nothing changes. Errors: ErrNoProgram.
 func (f Folder) Put(from string, r Release) (Release, error) {
 	held, err := f.hold(syscall.LOCK_SH)
 	if err != nil {
@@ -90,8 +96,28 @@ func (f Folder) already(from string) (Release, error) {
 	return f.whole(digest(files))
 }
 
-func sumOf(path string) (string, error) {
+// openProgram opens what is to be copied.
+func openProgram(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		err = fmt.Errorf("%w: %w", ErrNoProgram, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 || info.Size() > programMax) {
+		err = fmt.Errorf("%w: %q is %s, of %d bytes", ErrNoProgram, path, info.Mode(), info.Size())
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+func sumOf(path string) (string, error) {
+	file, err := openProgram(path)
 	if err != nil {
 		return "", err
 	}
@@ -112,14 +138,11 @@ func (f Folder) whole(digest string) (Release, error) {
 
 // copyProgram copies a program and returns the sum of the copy. Where the file system can, both share their blocks.
 func copyProgram(from, to string) (sum string, err error) {
-	in, err := os.OpenFile(from, syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	in, err := openProgram(from)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
-	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return "", errors.Join(err, fmt.Errorf("%q is no program", from))
-	}
 	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o500)
 	if err != nil {
 		return "", err

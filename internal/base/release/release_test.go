@@ -145,6 +145,7 @@ func TestWhatIsNoProgramIsNotPut(t *testing.T) {
 			return errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path))
 		},
 		"it is a folder": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o755)) },
+		"it has no end":  func(path string) error { return os.Truncate(path, 1<<30+1) }, // and takes no disk
 		"it is a pipe":   func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +153,7 @@ func TestWhatIsNoProgramIsNotPut(t *testing.T) {
 			if err := spoil(filepath.Join(from, "sallyport")); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := f.Put(from, release.Release{}); err == nil || !strings.Contains(err.Error(), "sallyport") {
+			if r, err := f.Put(from, release.Release{}); !errors.Is(err, release.ErrNoProgram) && !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "sallyport") {
 				t.Errorf("%+v, %v", r, err)
 			}
 			if left := entries(t, f.Dir); len(left) > 0 {

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,6 +136,9 @@ func (rs *Rehearsals) build(ctx context.Context, row change.Row, o grounds.Offer
 	}
 	releases := rs.Host.Releases()
 	c.is, err = releases.Put(out, programs.Release{Build: says.Build, Schema: says.Schema, Source: string(o.Commit), Built: ledger.Now()})
+	if errors.Is(err, programs.ErrNoProgram) {
+		return no(run.Took, run.Tail, "what was built cannot be kept as a release: %s", err)
+	}
 	c.dir, c.fresh = filepath.Join(releases.Dir, c.is.Digest), true
 	return c, nil, err
 }

@@ -135,7 +135,14 @@ func TestABuildThatFailsGoesBackToItsAgent(t *testing.T) {
 			fmt.Fprintln(spec.Stderr, "main.go:3:2: no required module provides package example.org/mod/part; to add it:")
 			return 1
 		}, "it needs example.org/mod/part, which"},
-		"nothing says how":       {without, nil, "the home has no src/Makefile before the change"},
+		"nothing says how": {without, nil, "the home has no src/Makefile before the change"},
+		"it is no program": {source, func(t *testing.T, spec sandbox.Spec) int {
+			status := compiles(t, spec, 7)
+			if err := os.Chmod(filepath.Join(outOf(spec), "sallyport"), 0o644); err != nil {
+				t.Error(err)
+			}
+			return status
+		}, "what was built cannot be kept as a release"},
 		"it says not what it is": {source, func(_ *testing.T, _ sandbox.Spec) int { return 0 }, "what was built does not say what it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
