@@ -87,6 +87,21 @@ func TestAMachineThatGivesFewDescriptorsHasSandboxesToo(t *testing.T) {
 	}
 }
 
+// TestASandboxOfRootsHasAUIDOfItsOwnAlsoWhereTheProbeFailed: a daemon asks once, at its start, and starts sandboxes for days. A probe that a busy
+// machine has failed is tried again at the first of them, which must not be one that runs as root.
+func TestASandboxOfRootsHasAUIDOfItsOwnAlsoWhereTheProbeFailed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"a bubblewrap that starts nothing": dir, "none": filepath.Join(dir, "none")} {
+		r, err := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir(), Path: path}).Probe(t.Context())
+		if err == nil || r.OwnUID != (os.Geteuid() == 0) {
+			t.Errorf("%s: own uid %t, %v", name, r.OwnUID, err)
+		}
+	}
+}
+
 func TestTheProbeNamesEverythingItTried(t *testing.T) {
 	needBwrap(t)
 	root := t.TempDir()

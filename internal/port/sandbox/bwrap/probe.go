@@ -19,15 +19,21 @@ import (
 // probeUID runs root's probe; it owns nothing.
 const probeUID = 64990
 
-// probeTime bounds a probe, and a self-test.
-const probeTime = time.Minute
+// probeTime bounds a probe, and a self-test; triesTime what a program tries in one of its sandboxes. A machine that has much else to do takes
+// many times the half second of one that has not.
+const (
+	probeTime = 3 * time.Minute
+	triesTime = time.Minute
+)
 
 // Probe finds out what works here by doing it: it starts a sandbox on a folder
 // and one on an overlay, in which a program tries what must fail.
 func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	r := sandbox.Report{Driver: "bwrap", Freezer: "init"}
+	// A uid of its own needs root and nothing else. It is told also where the probe fails: whoever starts a sandbox later, once one works,
+	// does not run it as root.
+	r := sandbox.Report{Driver: "bwrap", Freezer: "init", OwnUID: os.Geteuid() == 0}
 	bubblewrap, err := d.bubblewrap()
 	r.Checks = append(r.Checks, d.checkBubblewrap(ctx, bubblewrap, err))
 	if err != nil {
@@ -173,7 +179,6 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) error {
 			overlay = sandbox.Check{Name: "overlay", Detail: err.Error() + "; workspaces are copies", Fix: "use Linux 5.19 or newer with overlayfs"}
 		}
 		r.Overlay = overlay.OK
-		r.OwnUID = r.Overlay && os.Geteuid() == 0
 		r.Checks = append(r.Checks, overlay)
 		return nil
 	})
@@ -236,7 +241,7 @@ func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, 
 	var out, diagnosis bytes.Buffer
 	p, err := d.start(ctx, sandbox.Spec{
 		ID: fmt.Sprintf("%s-%d", id, time.Now().UnixNano()), Owner: owner, Tree: tree, Argv: []string{sandbox.InitPath, "runner", "probe"},
-		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: 30 * time.Second}, Egress: aims.Egress,
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: triesTime}, Egress: aims.Egress,
 	})
 	if err != nil {
 		return nil, false, err
