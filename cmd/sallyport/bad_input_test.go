@@ -32,7 +32,11 @@ func newPerson(t *testing.T) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := newPlace(dir)
+	from, err := programs(t, t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := newPlace(dir, from)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	// One more at a time than there are processors: many wait for a limit or an interval to pass. The command line may say otherwise.
 	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
-	testscript.Main(m, map[string]func(){
+	testscript.Main(cleared{m}, map[string]func(){
 		"sallyport":        func() { os.Exit(run()) },
 		"sallyport-keeper": func() { os.Exit(keeper.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 		"service":          func() { os.Exit(service()) },
@@ -44,7 +46,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			p, err := newPlace(env.WorkDir)
+			name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+			from, err := programs(t, name)
+			if err != nil {
+				return err
+			}
+			p, err := newPlace(env.WorkDir, from)
 			if err != nil {
 				return err
 			}
@@ -112,21 +119,25 @@ const patience = 4 * time.Minute
 
 // place is where one person stands: a home folder, a home of sallyport's and a runtime folder.
 type place struct {
-	dir string
-	env map[string]string
-	run string
+	dir  string
+	from string // the folder of the programs, if $PATH has others
+	env  map[string]string
+	run  string
 }
 
-// newPlace makes one below dir; git knows who the person is from their own configuration.
-func newPlace(dir string) (*place, error) {
+// newPlace makes one below dir, for who starts the programs in a folder; git knows who the person is from their own configuration.
+func newPlace(dir, from string) (*place, error) {
 	run, err := os.MkdirTemp("", "spx") // a socket's path is short
 	if err != nil {
 		return nil, err
 	}
-	p := &place{dir: dir, run: run, env: map[string]string{
+	p := &place{dir: dir, from: from, run: run, env: map[string]string{
 		"HOME": filepath.Join(dir, ".person"), "SALLYPORT_HOME": filepath.Join(dir, ".state-of-sallyport"), "XDG_RUNTIME_DIR": run,
 		"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1", "GORACE": "atexit_sleep_ms=0", "PATH": os.Getenv("PATH"), "WORK": dir,
 	}}
+	if from != "" {
+		p.env["PATH"] = from + string(filepath.ListSeparator) + p.env["PATH"]
+	}
 	if err := os.Mkdir(p.env["HOME"], 0o700); err != nil {
 		return nil, err
 	}
@@ -136,7 +147,11 @@ func newPlace(dir string) (*place, error) {
 
 // command is the program, or any other, as this person starts it.
 func (p *place) command(ctx context.Context, dir string, argv ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	program := argv[0]
+	if p.from != "" && slices.Contains(names, program) {
+		program = filepath.Join(p.from, program)
+	}
+	cmd := exec.CommandContext(ctx, program, argv[1:]...)
 	cmd.Dir = dir
 	for k, v := range p.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
