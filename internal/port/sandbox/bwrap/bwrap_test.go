@@ -3,11 +3,13 @@ package bwrap_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +151,51 @@ func TestABubblewrapThatFailsIsQuotedAndNothingIsRun(t *testing.T) {
 	p := problem.Of(err)
 	if p.Kind != problem.Unavailable || p.Next != "sallyport doctor" || !strings.Contains(p.Text, "no namespaces today") {
 		t.Errorf("%+v", p)
+	}
+}
+
+// TestABubblewrapThatIsEndedBeforeTheSandboxIsUpLeavesNothing: what it had begun holds the socket and would wait for ever.
+func TestABubblewrapThatIsEndedBeforeTheSandboxIsUpLeavesNothing(t *testing.T) {
+	bin, err := os.MkdirTemp("/var/tmp", "spbwrap") // a script cannot be started from the folder that the launcher covers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(bin) })
+	left := filepath.Join(bin, "left")
+	script := "#!/bin/sh\n[ \"$1\" != --version ] || exit 0\nsleep 1000 &\necho $! > " + left + "\nkill -KILL $$\n"
+	if err := errors.Join(os.WriteFile(filepath.Join(bin, "bwrap"), []byte(script), 0o755), os.WriteFile(left, nil, 0o666), os.Chmod(left, 0o666), os.Chmod(bin, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]*bwrap.Driver{
+		"with control groups":    bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir(), Path: bin}),
+		"without control groups": bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir(), Path: bin}).WithoutGroups(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := d.Probe(t.Context())
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if problem.KindOf(err) != problem.Unavailable {
+					t.Errorf("%v", err)
+				}
+			case <-time.After(4 * time.Minute):
+				t.Fatal("the driver waits for what bubblewrap has left")
+			}
+			raw, err := os.ReadFile(left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+			if err != nil {
+				t.Fatalf("bubblewrap has left nothing: %q", raw)
+			}
+			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.HasPrefix(string(line), "sleep\x00") { // one that has ended has none
+				t.Errorf("process %d is left: %q", pid, line)
+			}
+		})
 	}
 }
 

@@ -96,11 +96,21 @@ func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	go p.watchDisk()
 	go func() {
 		defer close(p.done)
+		awaitLauncher(p.cmd.Process.Pid)
 		err := p.cmd.Wait()
 		p.alarm.Stop()
 		uncancel()
 		p.finish(err)
 	}()
+}
+
+// awaitLauncher waits for the launcher's end, and ends what it left in its group of processes while that still has its number. A bwrap
+// that somebody ends between making its child and letting it go on leaves a child that waits for ever, and holds our socket.
+func awaitLauncher(pid int) {
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+		continue
+	}
+	_ = unix.Kill(-pid, unix.SIGKILL) // nothing left is as good
 }
 
 // finish waits until nothing is left, and says how it ended.
