@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/drivetest"
@@ -106,56 +107,65 @@ func TestATrialGoesBackAlsoWhereGitHasComeToConvertItsFiles(t *testing.T) {
 
 // TestExactlyOneOfConfirmRollbackAndTimerWins is I7, all three in the same tick and in every order.
 func TestExactlyOneOfConfirmRollbackAndTimerWins(t *testing.T) {
-	for _, before := range []time.Duration{time.Nanosecond, 0} { // just in time, and on the dot: the time was over
-		for order := range 6 {
-			t.Run(fmt.Sprint(before, order), func(t *testing.T) {
-				drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-					s := h.Serve()
-					s.Words.Restart = ""
-					c, _ := h.Daemon()
-					chg := h.Land(c, nil)
-					tried := h.Asked(c, chg)
-					at, _ := s.Clock()
-					time.Sleep(tried.Expires.Left(at) - before)
-					errs := map[string]error{}
-					say := map[string]func() error{
-						"confirm":  func() error { return c.Confirm(t.Context(), chg, h.By(), "") },
-						"rollback": func() error { _, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Later); return err },
-						"nothing":  func() error { time.Sleep(before); return nil },
-					}
-					var said sync.WaitGroup
-					var mu sync.Mutex
-					for _, who := range [][]string{{"confirm", "rollback", "nothing"}, {"confirm", "nothing", "rollback"}, {"rollback", "confirm", "nothing"},
-						{"rollback", "nothing", "confirm"}, {"nothing", "confirm", "rollback"}, {"nothing", "rollback", "confirm"}}[order] {
-						said.Go(func() {
-							err := say[who]()
-							mu.Lock()
-							defer mu.Unlock()
-							errs[who] = err
-						})
-					}
-					said.Wait()
-					time.Sleep(time.Second)
-					d := h.Show(c, chg)
-					v := h.Verbs(c, chg)
-					if n := drivetest.Count(v, "confirmed") + drivetest.Count(v, "rollback decided"); n != 1 {
-						t.Errorf("%d decisions: %q", n, v)
-					}
-					switch d.Change.State {
-					case change.Finalized:
-						if errs["confirm"] != nil || problem.KindOf(errs["rollback"]) == "" && d.Trial.By.Kind == audit.Host.Kind || before == 0 || h.Page() != "two\n" {
-							t.Errorf("finalized, but %v, page %q", errs, h.Page())
-						}
-					case change.RolledBack:
-						if errs["confirm"] == nil || h.Page() != "one\n" {
-							t.Errorf("rolled back, but %v, page %q", errs, h.Page())
-						}
-					default:
-						t.Errorf("it is %s", d.Change.State)
-					}
-				})
-			})
+	type point struct {
+		before time.Duration
+		order  int
+	}
+	var points []point
+	for order := range 6 {
+		for _, before := range []time.Duration{time.Nanosecond, 0} { // just in time, and on the dot: the time was over
+			points = append(points, point{before, order})
 		}
+	}
+	for _, at := range disktest.Sample(t, points, 3) { // it is odd, so that both times have their turn
+		before, order := at.before, at.order
+		t.Run(fmt.Sprint(before, order), func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				s := h.Serve()
+				s.Words.Restart = ""
+				c, _ := h.Daemon()
+				chg := h.Land(c, nil)
+				tried := h.Asked(c, chg)
+				at, _ := s.Clock()
+				time.Sleep(tried.Expires.Left(at) - before)
+				errs := map[string]error{}
+				say := map[string]func() error{
+					"confirm":  func() error { return c.Confirm(t.Context(), chg, h.By(), "") },
+					"rollback": func() error { _, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Later); return err },
+					"nothing":  func() error { time.Sleep(before); return nil },
+				}
+				var said sync.WaitGroup
+				var mu sync.Mutex
+				for _, who := range [][]string{{"confirm", "rollback", "nothing"}, {"confirm", "nothing", "rollback"}, {"rollback", "confirm", "nothing"},
+					{"rollback", "nothing", "confirm"}, {"nothing", "confirm", "rollback"}, {"nothing", "rollback", "confirm"}}[order] {
+					said.Go(func() {
+						err := say[who]()
+						mu.Lock()
+						defer mu.Unlock()
+						errs[who] = err
+					})
+				}
+				said.Wait()
+				time.Sleep(time.Second)
+				d := h.Show(c, chg)
+				v := h.Verbs(c, chg)
+				if n := drivetest.Count(v, "confirmed") + drivetest.Count(v, "rollback decided"); n != 1 {
+					t.Errorf("%d decisions: %q", n, v)
+				}
+				switch d.Change.State {
+				case change.Finalized:
+					if errs["confirm"] != nil || problem.KindOf(errs["rollback"]) == "" && d.Trial.By.Kind == audit.Host.Kind || before == 0 || h.Page() != "two\n" {
+						t.Errorf("finalized, but %v, page %q", errs, h.Page())
+					}
+				case change.RolledBack:
+					if errs["confirm"] == nil || h.Page() != "one\n" {
+						t.Errorf("rolled back, but %v, page %q", errs, h.Page())
+					}
+				default:
+					t.Errorf("it is %s", d.Change.State)
+				}
+			})
+		})
 	}
 }
 
