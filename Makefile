@@ -16,6 +16,8 @@ SALLYPORT_SEED := $(shell printf %d 0x$$(git rev-parse 'HEAD^{tree}' 2>/dev/null
 endif
 RAPID_SEED ?= $(SALLYPORT_SEED)
 export SALLYPORT_SEED RAPID_SEED
+# The packages whose tests take longest, the longest first.
+LONGEST   = ./cmd/sallyport ./internal/e2e ./internal/drive/... ./internal/path/... ./internal/port/sandbox/...
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 GREMLINS  = github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
@@ -49,10 +51,11 @@ build: ## bin/sallyport, and beside it sallyport-runner, sallyport-keeper and sa
 demo: setup build ## changes land, go on trial and are rolled back; under two minutes
 	@demo/run
 
-# The tests start themselves again many times, and a race binary sleeps a second at each exit. The longest package comes first.
+# The tests start themselves again many times, and a race binary sleeps a second at each exit. The longest packages come first, so that
+# none ends alone. Vet has looked at all of it by then, and would look again at a part.
 test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
 	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops, and the same cases of properties, again"
-	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly $(RACE) -p $(AT_ONCE) -timeout 45m ./cmd/sallyport ./internal/e2e ./...
+	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly $(RACE) -vet=off -p $(AT_ONCE) -timeout 45m $(LONGEST) ./...
 	@scripts/test-as-user
 
 SOAK     ?= 10m

@@ -2,11 +2,14 @@ package e2e_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -47,6 +50,9 @@ func TestMain(m *testing.M) {
 			os.Exit(keeper.Main(os.Args[1:], os.Stdout, os.Stderr))
 		}
 	}
+	// One more at a time than there are processors, as the stories of cmd/sallyport: many wait for a deadline, or for a daemon to end. The
+	// command line may say otherwise.
+	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
 	code := m.Run()
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // a temporary folder
