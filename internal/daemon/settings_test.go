@@ -17,7 +17,7 @@ import (
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
-	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
 )
@@ -38,10 +38,7 @@ type heralded struct {
 func newHeralded(t *testing.T) *heralded {
 	t.Helper()
 	home := t.TempDir()
-	db, err := sqlite.Open(t.Context(), filepath.Join(home, "db"), disk.Ops{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := sqlitetest.Open(t, filepath.Join(home, "db"))
 	t.Cleanup(func() { db.Close() })
 	clean, err := secret.New(secret.Config{})
 	if err != nil {

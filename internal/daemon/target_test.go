@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
@@ -19,7 +18,7 @@ import (
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
-	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/who/person"
 )
 
@@ -52,9 +51,7 @@ func newGround(t *testing.T) *ground {
 			t.Fatal(err)
 		}
 	}
-	if g.db, err = sqlite.Open(t.Context(), filepath.Join(dir, "db"), disk.Ops{}); err != nil {
-		t.Fatal(err)
-	}
+	g.db = sqlitetest.Open(t, filepath.Join(dir, "db"))
 	t.Cleanup(func() { g.db.Close() })
 	g.git("init", "-q", "-b", "main")
 	return g

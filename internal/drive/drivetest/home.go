@@ -21,7 +21,6 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/audit/audittest"
-	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
@@ -37,7 +36,7 @@ import (
 	"sallyport/internal/rule/policy"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
-	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/who/person"
 )
 
@@ -71,10 +70,7 @@ func NewHome(t *testing.T) *Home {
 	h.Git("add", "-A")
 	h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "first")
 	state := filepath.Join(dir, "state")
-	db, err := sqlite.Open(t.Context(), filepath.Join(state, "sallyport.db"), disk.Ops{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := sqlitetest.Open(t, filepath.Join(state, "sallyport.db"))
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

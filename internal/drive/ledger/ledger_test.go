@@ -21,6 +21,7 @@ import (
 	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 )
 
 // planted looks like a key of GitHub's.
@@ -44,7 +45,9 @@ func (b *book) Tell(_ context.Context, n ledger.Note) error { b.told <- n; retur
 func open(t *testing.T) *book {
 	t.Helper()
 	b := &book{t: t, told: make(chan ledger.Note, 100)}
-	b.Ledger = again(t, b, filepath.Join(t.TempDir(), "db"))
+	path := filepath.Join(t.TempDir(), "db")
+	sqlitetest.Make(t, path)
+	b.Ledger = again(t, b, path)
 	return b
 }
 

@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/people"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
-	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
 )
@@ -28,10 +27,7 @@ var alice = audit.Actor{Kind: "person", Name: "alice", UID: 1000, Person: "psn-a
 // home is a room on a database that alice owns.
 func home(t *testing.T) (people.People, *int) {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sallyport.db"), disk.Ops{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "sallyport.db"))
 	t.Cleanup(func() { db.Close() })
 	if err := db.InTx(t.Context(), func(tx store.Tx) error {
 		return tx.SetOwner(t.Context(), person.Owner{ID: alice.Person, Name: "alice", UID: 1000})

@@ -26,7 +26,7 @@ import (
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/store"
-	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/who/person"
 )
 
@@ -51,10 +51,7 @@ func newOwned(t *testing.T) *owned {
 	}
 	o := &owned{t: t}
 	o.project, o.base = workspacetest.Project(t, map[string]string{"a.txt": "one\n"})
-	db, err := sqlite.Open(t.Context(), filepath.Join(state, "sallyport.db"), disk.Ops{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := sqlitetest.Open(t, filepath.Join(state, "sallyport.db"))
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

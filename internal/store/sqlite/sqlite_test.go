@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/store/storetest"
 )
 
@@ -21,6 +23,11 @@ func opener(path string) storetest.Opener {
 
 func TestSQLiteKeepsTheContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Opener {
-		return opener(filepath.Join(t.TempDir(), "state", "50% of ?#'\"\n.db"))
+		path := filepath.Join(t.TempDir(), "state", "50% of ?#'\"\n.db")
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		sqlitetest.Make(t, path) // what a first open does has tests of its own
+		return opener(path)
 	})
 }
