@@ -12,7 +12,7 @@ AT_ONCE  ?= $(shell expr $$(nproc) + 1)
 # Loops over every point where power can go take a sample of them, which the seed chooses; `make soak` takes all. So do properties of
 # any input (rapid). Each committed tree has a seed of its own, so that what fails fails again.
 ifndef SALLYPORT_SEED
-SALLYPORT_SEED := $(shell printf %d 0x$$(git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c-7))
+SALLYPORT_SEED := $(shell printf %d 0x0$$(git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c-7))
 endif
 RAPID_SEED ?= $(SALLYPORT_SEED)
 export SALLYPORT_SEED RAPID_SEED

@@ -164,6 +164,9 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 		return nil, err
 	}
 	t := ahead.Target
+	if then, err = c.goesOn(ctx, r, then); err != nil {
+		return nil, err
+	}
 	if t.Host {
 		then = append(then, trying{c}.foretellHost(p)...)
 	}
@@ -194,6 +197,18 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 		then[i] = c.Secrets.Redact(line)
 	}
 	return then, nil
+}
+
+// goesOn says that a host goes on by what was built of a source that goes back.
+func (c *Confirmer) goesOn(ctx context.Context, r request.Request, then []string) ([]string, error) {
+	if r.Kind != request.Revert {
+		return then, nil
+	}
+	undone, err := c.Proposal(ctx, r.Reverts)
+	if err != nil || undone == nil || undone.Card.Host == nil || undone.Card.Host.Release == "" {
+		return then, err
+	}
+	return append(then, fmt.Sprintf("the host goes on by the release that it runs by: sallyport upgrade has it run by another, such as the one before %.12s", undone.Card.Host.Release)), nil
 }
 
 // startAgain restarts the target of a trial and waits until it answers.

@@ -85,6 +85,6 @@ func (c *Controller) takeRelease(ctx context.Context, from string, by audit.Acto
 	return c.Candidates.Take(ctx, from, by)
 }
 
-func (noRehearsals) Rehearse(context.Context, change.Row, grounds.Offer) (*proposal.Host, *proposal.CheckResult, error) {
+func (noRehearsals) Rehearse(context.Context, change.Row, grounds.Offer, string) (*proposal.Host, *proposal.CheckResult, error) {
 	return nil, nil, nil
 }

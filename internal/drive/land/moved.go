@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/path/request"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 )
 
@@ -145,6 +146,11 @@ func (ls *Landings) lookAtResult(ctx context.Context, row change.Row, u *uncheck
 			return v, err
 		}
 	}
+	if v.why == nil && u.approved.Card.Host != nil {
+		if err := ls.rehearseResult(ctx, row, u, &v); err != nil {
+			return v, err
+		}
+	}
 	if v.why == nil {
 		err := ls.DB.InTx(ctx, func(tx store.Tx) error {
 			return ls.RecordPassedChecks(ctx, tx, row, v.results, "passed a check on what lands", resultDigests(u), ledger.Now())
@@ -157,6 +163,36 @@ func (ls *Landings) lookAtResult(ctx context.Context, row change.Row, u *uncheck
 	defer ls.mu.Unlock()
 	ls.results[row.ID] = v
 	return v, nil
+}
+
+// rehearseResult tries the host as it would be on the branch as it is now (SM-913), by the release that was approved. That is no other source's:
+// where the source has moved on the branch, it stands for nothing that would land.
+func (ls *Landings) rehearseResult(ctx context.Context, row change.Row, u *unchecked, v *verdict) error {
+	release := u.approved.Card.Host.Release
+	if release != "" && row.Request.Release == "" {
+		var trees [2]git.Entry
+		for i, at := range []git.OID{u.approved.Base, u.Base} {
+			found, err := u.Host.Lookup(ctx, at, []string{config.SourceFolder})
+			if err != nil {
+				return err
+			}
+			trees[i] = found[0]
+		}
+		if trees[0] != trees[1] {
+			v.results = append(v.results, proposal.CheckResult{Command: "build of the host", Why: "the source of the host has moved on " + row.Request.Branch + ", and what was built and approved is of the source before"})
+			v.why = problem.Errorf(problem.Refused, "", "the source of the host has moved")
+			return nil
+		}
+	}
+	if err := ls.sayChecking(ctx, row, unlike(row, u)+": the host is rehearsed as it would land", "rehearses what lands", resultDigests(u)); err != nil {
+		return err
+	}
+	_, failed, err := ls.Submissions.Host.Rehearse(ctx, row, u.Offer, release)
+	if failed != nil {
+		v.results = append(v.results, *failed)
+		v.why = problem.Errorf(problem.Refused, "", "the %s failed: %s", failed.Command, failed.Why)
+	}
+	return err
 }
 
 // sayChecking tells for what a landing waits, in the row and to who watches.

@@ -24,11 +24,12 @@ import (
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/config"
 )
 
 // Where a home has the source of its host, and what builds it.
 const (
-	sourceFolder = "src"
+	sourceFolder = config.SourceFolder
 	moduleFile   = sourceFolder + "/go.mod"
 	buildFile    = sourceFolder + "/Makefile"
 	builtFolder  = sourceFolder + "/bin"
@@ -43,10 +44,10 @@ var buildFiles = []string{buildFile, sourceFolder + "/GNUmakefile", sourceFolder
 var unbuilt = []string{cacheFolder, builtFolder, groupsFolder}
 
 // buildCommand is what a build is called beside checks; buildLine is what is run, and its last words are what the release says of itself.
-// The cache of compiled packages goes with the tree.
+// The cache of compiled packages goes with the tree, and no repository is there for go to ask what it builds.
 const (
 	buildCommand = "build of the host"
-	buildLine    = `cd ` + sourceFolder + ` && GOCACHE="$PWD/.cache" VERSION=%s make build && bin/sallyport version --json`
+	buildLine    = `cd ` + sourceFolder + ` && GOCACHE="$PWD/.cache" GOFLAGS="$GOFLAGS -buildvcs=false" VERSION=%s make build && bin/sallyport version --json`
 )
 
 // candidate is what a host would run by.
@@ -56,10 +57,10 @@ type candidate struct {
 	fresh bool // it was built for this change
 }
 
-// choose returns what the host would run by: what runs now, what a person has brought or, where the source changes, what is built of it.
-func (rs *Rehearsals) choose(ctx context.Context, row change.Row, o grounds.Offer) (c candidate, failed *proposal.CheckResult, err error) {
-	if row.Request.Release != "" {
-		return rs.find(row.Request.Release)
+// choose returns what the host would run by: the release that is named or, where the source changes, what is built of it; else what runs now.
+func (rs *Rehearsals) choose(ctx context.Context, row change.Row, o grounds.Offer, release string) (c candidate, failed *proposal.CheckResult, err error) {
+	if release != "" {
+		return rs.find(release)
 	}
 	if slices.ContainsFunc(o.Edits, func(e git.Edit) bool { return strings.HasPrefix(e.Path, sourceFolder+"/") }) {
 		found, err := o.Host.Lookup(ctx, o.Commit, []string{moduleFile})

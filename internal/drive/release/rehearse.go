@@ -3,6 +3,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -81,9 +82,9 @@ var never = []string{
 }
 
 // Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
-// fault.
-func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Offer) (host *proposal.Host, failed *proposal.CheckResult, err error) {
-	c, failed, err := rs.choose(ctx, row, o)
+// fault. release is the one that was approved for it; "" = it is to be found, or built.
+func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Offer, release string) (host *proposal.Host, failed *proposal.CheckResult, err error) {
+	c, failed, err := rs.choose(ctx, row, o, cmp.Or(row.Request.Release, release))
 	if failed != nil || err != nil {
 		return nil, failed, err
 	}

@@ -5,9 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/problem"
 	programs "sallyport/internal/base/release"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/standing"
 	"sallyport/internal/path/change"
@@ -98,4 +100,48 @@ func TestAnUpgradeThatChangedOnTheDiskIsNotTried(t *testing.T) {
 			t.Errorf("after %d rehearsals it is said: %s", len(s.specs), d.Change.Reason)
 		}
 	})
+}
+
+// TestWhatAMovedBranchResultsInIsRehearsedBeforeItLands holds SM-913 where the branch has moved since a change of the host was approved: the
+// result is tried as it would land, by the very release that was approved; and that release stands for no other source.
+func TestWhatAMovedBranchResultsInIsRehearsedBeforeItLands(t *testing.T) {
+	for name, tc := range map[string]struct {
+		moves  string
+		fails  bool // the rehearsal of the result
+		tried  int
+		state  change.State
+		reason string
+	}{
+		"elsewhere":                {"docs/else.md", false, 2, change.InTrial, ""},
+		"elsewhere, and it breaks": {"docs/else.md", true, 2, change.AwaitingApproval, "the agent echo answers a message: it is silent"},
+		"in the source":            {"src/other.go", false, 1, change.AwaitingApproval, "the source of the host has moved on main"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				withSource(h, source)
+				s, _ := staged(h, "src/main.go", func(n int) (rehearsal.Report, int) {
+					if n > 1 && tc.fails {
+						return rehearsal.Report{Failed: &rehearsal.Failure{Step: rehearsal.Answer, Why: "it is silent"}}, 0
+					}
+					return well(), 0
+				})
+				drivetest.Keep(h)
+				builds := 0
+				s.makes = func(spec sandbox.Spec) int { builds++; return compiles(t, spec, 7) }
+				c, _ := s.Begin()
+				chg := s.Offer(c)
+				withSource(h, map[string]string{tc.moves: "moved\n"})
+				time.Sleep(time.Minute)
+				offered := s.Show(c, chg)
+				if err := c.Approve(t.Context(), offered.Approval.ID, offered.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				d := s.Show(c, chg)
+				if builds != 1 || len(s.specs) != tc.tried || d.Change.State != tc.state || !strings.Contains(d.Change.Reason, tc.reason) {
+					t.Errorf("after %d builds and %d rehearsals it is %s: %s", builds, len(s.specs), d.Change.State, d.Change.Reason)
+				}
+			})
+		})
+	}
 }

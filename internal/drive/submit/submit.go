@@ -55,8 +55,9 @@ type Trials interface {
 
 // Host tries what a change makes of the host itself, before anybody is asked (SM-913).
 type Host interface {
-	// Rehearse returns how it went, or what failed of the candidate; an err is the machine's fault.
-	Rehearse(ctx context.Context, row change.Row, o grounds.Offer) (*proposal.Host, *proposal.CheckResult, error)
+	// Rehearse returns how it went, or what failed of the candidate; an err is the machine's fault. release is the digest of the one that was
+	// approved for it; "" = there is none yet.
+	Rehearse(ctx context.Context, row change.Row, o grounds.Offer, release string) (*proposal.Host, *proposal.CheckResult, error)
 }
 
 // Submissions offers changes to people.
@@ -101,7 +102,7 @@ func (s *Submissions) rehearse(ctx context.Context, row change.Row, o *grounds.O
 	if !o.ForHost() || o.Rehearsed != nil {
 		return nil, nil
 	}
-	host, failed, err := s.Host.Rehearse(ctx, row, *o)
+	host, failed, err := s.Host.Rehearse(ctx, row, *o, "")
 	if failed == nil {
 		o.Rehearsed = host
 		if host != nil && host.Quiet() && !slices.Contains(o.Banner, lossyBanner) { // whatever its path, what brings a database up to date is a migration

@@ -22,11 +22,12 @@ import (
 	"sallyport/internal/rule/right"
 )
 
-// Names of the files.
+// Names of the files, and of a folder.
 const (
 	SallyportFile  = "sallyport.yaml"
 	PolicyFile     = "policy.yaml"
 	RepositoryFile = ".sallyport.yaml"
+	SourceFolder   = "src" // of a home: the source of its host
 )
 
 // FileBytesMax bounds a file; the YAML parser is quadratic in what a stranger may write.

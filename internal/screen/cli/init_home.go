@@ -192,7 +192,7 @@ func (m *madeHome) report(a *app) error {
 	}
 	s.line("%s %s", inert.Path(m.Home), what)
 	if m.Source != "" {
-		s.line("  source of the host in %s, as of commit %s", inert.Path(filepath.Join(m.Home, sourceFolder)), short(m.Source))
+		s.line("  source of the host in %s, as of commit %s", inert.Path(filepath.Join(m.Home, config.SourceFolder)), short(m.Source))
 	}
 	for _, g := range m.Groups {
 		words := standingWords(s, g)

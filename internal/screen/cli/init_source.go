@@ -10,10 +10,8 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/config"
 )
-
-// sourceFolder is where a home has the source of its host.
-const sourceFolder = "src"
 
 // takeSource commits what is committed in dir, a repository of sallyport's source, below src/ of a home, by hand as it were: by who runs this, and
 // with nothing else. It returns the commit that was taken. What is there already stays as it is.
@@ -45,7 +43,7 @@ func takeSource(ctx context.Context, a *app, home, dir string) (git.OID, error) 
 		return "", err
 	}
 	subject := fmt.Sprintf("Take the source of the host from commit %.12s", commit)
-	for _, args := range [][]string{{"read-tree", "--prefix=" + sourceFolder + "/", "-u", string(tree)}, {"commit", "--quiet", "--message", subject}} {
+	for _, args := range [][]string{{"read-tree", "--prefix=" + config.SourceFolder + "/", "-u", string(tree)}, {"commit", "--quiet", "--message", subject}} {
 		if _, err := work.Do(ctx, "init:source", git.Cmd{Args: args, Dir: to.Top, Env: env}); err != nil {
 			return "", fmt.Errorf("commit the source in the home %q: %w", home, err)
 		}
@@ -80,13 +78,13 @@ func sourceIn(ctx context.Context, at string) (p git.Project, tree, commit git.O
 
 // roomForSource refuses where a commit would hold anything else, or take the place of what is there.
 func roomForSource(ctx context.Context, d git.Dir, top string) error {
-	found, err := d.Lookup(ctx, "HEAD", []string{sourceFolder})
+	found, err := d.Lookup(ctx, "HEAD", []string{config.SourceFolder})
 	if err != nil {
 		return err
 	}
 	if !found[0].Absent() {
-		return problem.Errorf(problem.Conflict, "git -C "+inert.Path(top)+" log -- "+sourceFolder,
-			"the home %q has a %s already: have it changed in a conversation, or commit another source there by hand", top, sourceFolder)
+		return problem.Errorf(problem.Conflict, "git -C "+inert.Path(top)+" log -- "+config.SourceFolder,
+			"the home %q has a %s already: have it changed in a conversation, or commit another source there by hand", top, config.SourceFolder)
 	}
 	out, err := d.Run(ctx, git.Cmd{Args: []string{"status", "--porcelain"}, Dir: top, Env: []string{"GIT_WORK_TREE=" + top}})
 	if err != nil {
