@@ -163,8 +163,10 @@ func PutRelease(o Options) (keeperPath string, err error) {
 	if keeper.Kept(o.Home) {
 		return "", problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(o.Home), "%w: sallyport serve keeps %q already", client.ErrTaken, o.Home)
 	}
-	if _, is, err := keeper.RecordOf(o.Home); err != nil || is {
-		return keeperPath, err // what runs next is the keeper's to say
+	if _, is, err := keeper.RecordOf(o.Home); err != nil {
+		return "", unreadRecord(o.Home, err)
+	} else if is {
+		return keeperPath, nil // what runs next is the keeper's to say
 	}
 	folder := release.In(o.Home, o.Ops)
 	is, err := folder.Put(programs, release.Release{Build: api.Build(), Schema: sqlite.Schema(), Built: time.Now().UTC().Truncate(time.Second)})
@@ -175,4 +177,11 @@ func PutRelease(o Options) (keeperPath string, err error) {
 		return "", fmt.Errorf("put this sallyport into the home %q: %w", o.Home, unwritable(o.Home, err))
 	}
 	return keeperPath, nil
+}
+
+// unreadRecord says how a person leaves a home whose keeper cannot know which version may run.
+func unreadRecord(home string, err error) error {
+	at := keeper.RecordPath(home)
+	return problem.Errorf(problem.Unavailable, "mv "+inert.Path(at)+" "+inert.Path(at+".unread"),
+		"%w: so it is not known which version may run, and none is started. Once you have taken it away, `sallyport serve` starts its own version, and a change that was on trial goes back", err)
 }

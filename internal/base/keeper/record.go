@@ -66,9 +66,12 @@ var (
 	ErrFull  = errors.New("there is no space to keep for the way back")
 )
 
+// RecordPath is where the record of a home lies.
+func RecordPath(home string) string { return filepath.Join(Folder(home), recordName) }
+
 // RecordOf reads the record of a home; false if no host change is under way.
 func RecordOf(home string) (r Record, is bool, err error) {
-	file, err := os.OpenFile(filepath.Join(Folder(home), recordName), syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	file, err := os.OpenFile(RecordPath(home), syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, false, nil
 	}
