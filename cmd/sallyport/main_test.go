@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/who/person/persontest"
 )
@@ -59,6 +60,12 @@ func TestScripts(t *testing.T) {
 				env.Setenv(k, v)
 			}
 			holdModel(env)
+			if disktest.Long() {
+				err = source(env)
+			}
+			if err != nil {
+				return err
+			}
 			env.Defer(p.leave)
 			return nil
 		},
@@ -66,6 +73,9 @@ func TestScripts(t *testing.T) {
 			if cond == "users" { // a story may be told as another user, too
 				_, err := exec.LookPath("setpriv")
 				return os.Geteuid() == 0 && err == nil, nil
+			}
+			if cond == "long" { // as `make soak` has it
+				return disktest.Long(), nil
 			}
 			if cond != "ssh-keygen" {
 				return false, fmt.Errorf("%q is no condition", cond)
@@ -112,6 +122,18 @@ func stories(t *testing.T) (files []string) {
 		t.Errorf("only %d of %d stories are marked for an ordinary user", marked, len(all))
 	}
 	return files
+}
+
+// source says where this repository and its modules are, for a story that builds what it is about.
+func source(env *testscript.Env) error {
+	top, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	modules, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	env.Setenv("SOURCE", top)
+	env.Setenv("MODULES", strings.TrimSpace(string(modules)))
+	return err
 }
 
 // patience is how long anything that must happen may take, on a machine that has much else to do.

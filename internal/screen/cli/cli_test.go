@@ -490,3 +490,15 @@ func TestAShellsOutputInJSONKeepsCharactersWhole(t *testing.T) {
 		t.Errorf("got %q", text.String())
 	}
 }
+
+// TestARollbackThatCameTooLateIsNoSuccess holds that whoever asked for a change on trial to go back hears that it stays.
+func TestARollbackThatCameTooLateIsNoSuccess(t *testing.T) {
+	d := newDaemon(t)
+	d.detail = finalized()
+	d.accepted = d.detail.Change
+	d.notices = []api.Notice{{Seq: 1, Kind: "state", State: api.Finalized}}
+	got := d.cli("rollback", d.accepted.ID)
+	if got.code != exitError || !strings.Contains(got.err, "was not rolled back: it had been confirmed when you asked") || !strings.Contains(got.err, "next: sallyport rollback "+d.accepted.ID) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -11,8 +11,12 @@ import (
 // reportOutcome tells where a change came to rest, and returns the exit status for it.
 func reportOutcome(a *app, d api.Detail, how manner) error {
 	code := exitOf(d.Change)
-	if d.Change.State == how.wanted {
+	late := how.wanted == api.RolledBack && d.Change.State == api.Finalized // whoever confirmed it was quicker
+	switch {
+	case d.Change.State == how.wanted:
 		code = exitDone
+	case late:
+		code = exitError
 	}
 	if a.json {
 		a.line(event{Event: "result", Detail: &d, Exit: &code})
@@ -22,6 +26,9 @@ func reportOutcome(a *app, d api.Detail, how manner) error {
 	switch c.State {
 	case api.Finalized:
 		printLanded(a, s, d)
+		if late {
+			a.say(c.ID+" was not rolled back: it had been confirmed when you asked", "sallyport rollback "+c.ID)
+		}
 	case api.InTrial:
 		if c.Trial.Asks() {
 			printTrialQuestion(a, s, c)
