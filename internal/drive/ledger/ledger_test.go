@@ -64,10 +64,7 @@ func again(t *testing.T, b *book, path string) *ledger.Ledger {
 
 func on(t *testing.T, b *book, db store.DB) *ledger.Ledger {
 	t.Helper()
-	scanner, err := secret.New(secret.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	scanner := secret.Default()
 	return ledger.New(ledger.Parts{
 		DB: db, Secrets: scanner, Meter: metric.New(metric.Options{}), Log: slog.New(slog.NewTextHandler(&b.said, nil)), Tell: b,
 		Ended: func(row change.Row) { b.ended = append(b.ended, row.ID) },
