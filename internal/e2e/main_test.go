@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,15 +18,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/daemon"
 	"sallyport/internal/door/client"
 	"sallyport/internal/inside/adapter"
+	"sallyport/internal/inside/rehearser"
 	"sallyport/internal/inside/runner"
 	"sallyport/internal/inside/tools"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest/scripttest"
+	"sallyport/internal/screen/cli"
 )
 
 // TestMain makes the test binary everything a home needs: the daemon, its sandboxes' launcher
@@ -36,13 +41,23 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
 		case "runner":
-			if os.Args[2] == "adapt" {
+			switch os.Args[2] {
+			case "adapt":
 				os.Exit(adapter.Main(engines()))
+			case "rehearse":
+				os.Exit(rehearser.Main(os.Args[3:]))
+			case "keep":
+				os.Exit(rehearser.Keep(os.Args[3:]))
 			}
 			os.Exit(runner.Main(os.Args[2:]))
 		case "daemon":
+			if os.Args[2] == "status" {
+				os.Exit(cli.Main(cli.System(cli.Host{}), os.Args[1:]))
+			}
 			endWithLane()
 			os.Exit(serve(os.Args[2:]))
+		case "chat": // in a rehearsal
+			os.Exit(cli.Main(cli.System(cli.Host{}), os.Args[1:]))
 		case "agent":
 			syscall.Exit(play(os.Args[2:])) // at once: with the race detector in it os.Exit sleeps a second in there
 		case "start", "watch", "serve", "again":
@@ -88,6 +103,14 @@ func serve(args []string) int {
 	switch args[0] {
 	case "run":
 		err = run(ctx, args[2], line)
+	case "revert":
+		var ops disk.Ops
+		if err = makeNewer(ctx, args[2]); err == nil {
+			ops, err = fatal(args[2], nil)
+		}
+		if err == nil {
+			err = daemon.GoBack(ctx, daemon.Options{Home: args[2], Ops: ops})
+		}
 	case "start":
 		var self string
 		if self, err = os.Executable(); err == nil {
@@ -109,13 +132,67 @@ type unplayed struct{ scripted }
 func (unplayed) Name() string                                { return "acp" }
 func (unplayed) Program(t agent.Task) (agent.Program, error) { return agent.Adapt("acp", t, nil, nil) }
 
+// killStep names the variable that says at which step of its keeper's record a daemon begins that the others count for: none is without a
+// record. With each they count for all, and every step has a log of its own. Unset, they count for all.
+const killStep = "SALLYPORT_TEST_KILL_STEP"
+
+const (
+	noStep   = "none"
+	eachStep = "each"
+)
+
+// fatal are the operations that the environment asks for.
+func fatal(home string, kills func()) (disk.Ops, error) {
+	want, set := os.LookupEnv(killStep)
+	if !set {
+		return disktest.FromEnvDoing(kills)
+	}
+	r, is, err := keeper.RecordOf(home)
+	if err != nil {
+		return disk.Ops{}, err
+	}
+	step := string(r.Step)
+	if !is {
+		step = noStep
+	}
+	if want == eachStep {
+		if err := os.Setenv(disktest.KillLog, os.Getenv(disktest.KillLog)+"."+step); err != nil {
+			return disk.Ops{}, err
+		}
+	} else if want != step {
+		return disk.Ops{}, nil
+	}
+	return disktest.FromEnvDoing(kills)
+}
+
+// newer names the variable that has the version on trial leave a database of another schema.
+const newer = "SALLYPORT_TEST_NEWER"
+
+// newerSchema is a migration that this program does not know.
+const newerSchema = `CREATE TABLE more (x INTEGER) STRICT; ALTER TABLE message_in ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm';
+	INSERT INTO more VALUES (1); INSERT INTO goose_db_version (version_id, is_applied) SELECT max(version_id) + 1, 1 FROM goose_db_version`
+
+// makeNewer does so, once.
+func makeNewer(ctx context.Context, home string) error {
+	done := filepath.Join(home, ".state", "made-newer")
+	if _, err := os.Lstat(done); err == nil || os.Getenv(newer) == "" {
+		return nil
+	}
+	db, err := sql.Open("sqlite", filepath.Join(home, ".state", "sallyport.db"))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, newerSchema)
+	return errors.Join(err, db.Close(), os.WriteFile(done, nil, 0o600))
+}
+
 // run serves a home with the operations that the environment asks for: plain, fatal or marked.
 func run(ctx context.Context, home string, line *keeper.Line) error {
 	var kills func() // another process, and not itself
 	if whom := os.Getenv(victim); whom != "" {
 		kills = func() { strike(whom, home) }
 	}
-	ops, err := disktest.FromEnvDoing(kills)
+	ops, err := fatal(home, kills)
 	if err != nil {
 		return err
 	}
