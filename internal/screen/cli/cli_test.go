@@ -498,7 +498,7 @@ func TestARollbackThatCameTooLateIsNoSuccess(t *testing.T) {
 	d.accepted = d.detail.Change
 	d.notices = []api.Notice{{Seq: 1, Kind: "state", State: api.Finalized}}
 	got := d.cli("rollback", d.accepted.ID)
-	if got.code != exitError || !strings.Contains(got.err, "was not rolled back: it had been confirmed when you asked") || !strings.Contains(got.err, "next: sallyport rollback "+d.accepted.ID) {
+	if got.code != exitError || !strings.Contains(got.err, "was not rolled back: it had been confirmed when you asked") || !strings.Contains(got.out, "roll back: sallyport rollback "+d.accepted.ID) {
 		t.Errorf("%+v", got)
 	}
 }

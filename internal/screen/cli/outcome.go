@@ -27,7 +27,7 @@ func reportOutcome(a *app, d api.Detail, how manner) error {
 	case api.Finalized:
 		printLanded(a, s, d)
 		if late {
-			a.say(c.ID+" was not rolled back: it had been confirmed when you asked", "sallyport rollback "+c.ID)
+			a.say(c.ID+" was not rolled back: it had been confirmed when you asked", "sallyport change show "+c.ID)
 		}
 	case api.InTrial:
 		if c.Trial.Asks() {
