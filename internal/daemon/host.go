@@ -244,12 +244,12 @@ func (q *quiet) await(ctx context.Context) bool {
 	}
 }
 
-// refuse says why a host that is quiet does not do what it is asked for; nil of one that is not.
-func (q *quiet) refuse(home string) error {
+// refuse says why a host that is quiet does not do what it is asked for; nil of one that is not, and about the change that is on trial.
+func (q *quiet) refuse(home, about string) error {
 	q.mu.Lock()
 	of := q.of
 	q.mu.Unlock()
-	if of == "" {
+	if of == "" || about == string(of) {
 		return nil
 	}
 	until := ""

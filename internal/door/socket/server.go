@@ -22,8 +22,8 @@ type Options struct {
 	Open func() bool // permissions are switched off at this moment; nil: never
 	// Unloaded are the files of the home that do not load at this moment; nil: none.
 	Unloaded func() []api.Unloaded
-	// Quiet is why nothing but the trial of the host is done at this moment; nil, or an answer of nil: all is.
-	Quiet  func() error
+	// Quiet is why nothing but the trial of the host is done at this moment; nil, or an answer of nil: all is, or of is that change.
+	Quiet  func(of string) error
 	Keeper *api.Keeper // of the daemon; nil: none
 	Owner  int         // uid of the home's owner; root is heard too
 	Log    *slog.Logger
@@ -127,13 +127,17 @@ func (s *Server) serve(ctx context.Context, l net.Listener, verbs http.Handler) 
 }
 
 // unlessQuiet refuses what would move anything else while the host is on trial with a database of another schema. What is looked at, said to a
-// group and decided goes on.
+// group and decided about a change goes on; who may speak is no row that comes back.
 func (s *Server) unlessQuiet(v api.Spec, next http.HandlerFunc) http.HandlerFunc {
-	if s.Quiet == nil || v.Method == http.MethodGet || v.Again != "" || v.Path == api.ChangeRollback.Path || v.Path == api.ChatSay.Path || v.Path == api.CardAnswer.Path {
+	if s.Quiet == nil || v.Method == http.MethodGet || v.Again != "" && v.Path != api.ApprovalAnswer.Path || v.Path == api.ChatSay.Path || v.Path == api.CardAnswer.Path {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := s.Quiet(); err != nil {
+		of := ""
+		if v.Path == api.ChangeRollback.Path {
+			of = r.PathValue("change")
+		}
+		if err := s.Quiet(of); err != nil {
 			s.refuseWith(w, r, err)
 			return
 		}

@@ -618,15 +618,22 @@ func TestADaemonThatIsKeptTalksWithAnotherBuild(t *testing.T) {
 func TestAQuietHostMovesNothingElse(t *testing.T) {
 	var on error
 	v := &verbs{}
-	c, _ := serve(t, v, func(o *Options) { o.Quiet = func() error { return on } })
+	c, _ := serve(t, v, func(o *Options) {
+		o.Quiet = func(of string) error {
+			if of == "chg-1" {
+				return nil
+			}
+			return on
+		}
+	})
 	for _, quiet := range []bool{false, true} {
 		if quiet {
 			on = problem.Errorf(problem.Unavailable, "sallyport change watch chg-1", "a host change is on trial until 12:34: chg-1")
 		}
-		for path, method := range map[string]string{"/v1/changes/chg-1/cancel": "POST", "/v1/changes/chg-1/redo": "POST", "/v1/changes/chg-1/confirm": "POST", "/v1/changes/chg-1/rollback": "POST", "/v1/changes": "GET"} {
+		for path, method := range map[string]string{"/v1/changes/chg-1/cancel": "POST", "/v1/changes/chg-1/redo": "POST", "/v1/changes/chg-1/confirm": "POST", "/v1/changes/chg-1/rollback": "POST", "/v1/changes/chg-2/rollback": "POST", "/v1/approvals/card-1/answer": "POST", "/v1/changes": "GET"} {
 			status, p, _ := raw(t, c, method, path, "{}", nil)
 			refused := status == 503 && strings.Contains(p.Text, "on trial until 12:34")
-			if want := quiet && (strings.HasSuffix(path, "cancel") || strings.HasSuffix(path, "redo")); refused != want {
+			if want := quiet && (strings.HasSuffix(path, "cancel") || strings.HasSuffix(path, "redo") || strings.Contains(path, "chg-2") || strings.HasSuffix(path, "answer")); refused != want {
 				t.Errorf("quiet %t, %s %s: %d %+v", quiet, method, path, status, p)
 			}
 		}

@@ -317,7 +317,7 @@ func TestTheSecondSocketIsReachedByEveryUserAndMadeInNoFolderOfAnother(t *testin
 func TestAQuietHostMovesNothingElseForOtherUsers(t *testing.T) {
 	o := options(&verbs{})
 	o.People = roles{1000: {{Role: right.Owner}}}
-	o.Quiet = func() error {
+	o.Quiet = func(string) error {
 		return problem.Errorf(problem.Unavailable, "sallyport change watch chg-1", "a host change is on trial until 12:34: chg-1")
 	}
 	h := New(o).userHandler()
