@@ -53,17 +53,16 @@ var clocks = []struct {
 // theatre is a home in which each daemon plays by what it is, and by the step at which it begins.
 type theatre struct {
 	*stage
-	t         *testing.T
-	ending    int
-	set       time.Duration
-	boot      string
-	daemons   []*daemon
-	wrong     int  // codes that were heard to be wrong
-	kept      bool // the disk has said that it is confirmed
-	back      bool // the disk has said that it goes back
-	reverted  int
-	runs      string // which version runs
-	finalized bool
+	t        *testing.T
+	ending   int
+	set      time.Duration
+	boot     string
+	daemons  []*daemon
+	wrong    int  // codes that were heard to be wrong
+	kept     bool // the disk has said that it is confirmed
+	back     bool // the disk has said that it goes back
+	reverted int
+	runs     string // which version runs
 }
 
 func newTheatre(t *testing.T, ending int) *theatre {
