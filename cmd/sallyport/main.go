@@ -34,7 +34,7 @@ func run() int {
 			return adapter.Main(adapter.Engines())
 		}
 		if len(os.Args) == 4 && os.Args[2] == "rehearse" {
-			return rehearser.Main(os.Args[3:])
+			return rehearser.Main(os.Args[3:], daemon.RehearseBack)
 		}
 		if len(os.Args) == 4 && os.Args[2] == "keep" {
 			return rehearser.Keep(os.Args[3:])

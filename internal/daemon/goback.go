@@ -9,7 +9,9 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"strings"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
@@ -66,6 +68,28 @@ func GoBack(ctx context.Context, o Options) error {
 	defer stop()
 	go func() { _ = d.readers.Run(reading) }()
 	return d.control.TakeHostBack(ctx, id.Change(r.Change), confirm.WentBack(r))
+}
+
+// RehearseBack brings a database that a candidate for the host has used back to how it was before, and opens it: what a way back over
+// another schema does (SM-913, SM-128).
+func RehearseBack(ctx context.Context, used, before string) (kept int, done bool, err error) {
+	back, err := sqlite.Revert(ctx, used, before, disk.Ops{})
+	switch {
+	case err != nil || !back.Done:
+		return 0, false, err
+	case back.Unread != "":
+		return 0, true, errors.New("it cannot be read")
+	case len(back.Left) > 0:
+		return 0, true, fmt.Errorf("rows cannot be kept: %s", strings.Join(back.Left[:min(len(back.Left), 5)], "; "))
+	}
+	for _, n := range back.Carried {
+		kept += n
+	}
+	db, err := sqlite.Open(ctx, used, disk.Ops{})
+	if err == nil {
+		err = db.Close()
+	}
+	return kept, true, err
 }
 
 // host is the host as those parts of it see it that have it restart.

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 			case "adapt":
 				os.Exit(adapter.Main(engines()))
 			case "rehearse":
-				os.Exit(rehearser.Main(os.Args[3:]))
+				os.Exit(rehearser.Main(os.Args[3:], daemon.RehearseBack))
 			case "keep":
 				os.Exit(rehearser.Keep(os.Args[3:]))
 			}

@@ -78,7 +78,7 @@ var never = []string{
 	"no platform and no model is reached",
 	"agents run without sandboxes of their own, and only echo runs",
 	"no change takes a step, and no group but a new one is there",
-	"nothing goes back, and no sandbox is started with a new sallyport-runner",
+	"no file goes back, and no sandbox is started with a new sallyport-runner",
 }
 
 // Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
@@ -124,6 +124,7 @@ var stepNames = map[string]string{
 	rehearsal.End:    "it ends when it is asked to",
 	rehearsal.Again:  "it starts a second time",
 	rehearsal.Last:   "it ends again",
+	rehearsal.Back:   "the host of now goes on with the database that it leaves, by the old schema, and with what was said meanwhile",
 }
 
 // rehearse plays one candidate.

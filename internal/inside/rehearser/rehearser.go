@@ -29,9 +29,13 @@ func Keep(args []string) int {
 	return keeper.Main(append([]string{"serve"}, args...), os.Stdout, os.Stderr)
 }
 
+// GoBack brings a database that a candidate has used back to how it was before, as the host that runs now would have to. done is false if it
+// has the schema that it had; kept is how many rows stay that were written meanwhile.
+type GoBack func(ctx context.Context, used, before string) (kept int, done bool, err error)
+
 // Main is `runner rehearse ORDER`: it writes a Report to stdout and returns 0, or says to stderr why it could not do its work.
-func Main(args []string) int {
-	var r rehearser
+func Main(args []string, back GoBack) int {
+	r := rehearser{back: back}
 	err := errors.New("one order is needed")
 	if len(args) == 1 {
 		err = json.Unmarshal([]byte(args[0]), &r.Order)
@@ -47,6 +51,9 @@ func Main(args []string) int {
 	}
 	if err == nil {
 		err = r.commit()
+	}
+	if err == nil {
+		err = r.keep()
 	}
 	if err == nil {
 		err = r.play()
@@ -69,6 +76,7 @@ type rehearser struct {
 	out    tail     // of the candidate's programs
 	report rehearsal.Report
 	kept   *kept
+	back   GoBack
 }
 
 // commit makes of the candidate's files a home whose repository has them.
@@ -112,13 +120,16 @@ func environment(home string) ([]string, error) {
 // errFailed ends a rehearsal whose candidate has failed; the report says in what.
 var errFailed = errors.New("the candidate failed")
 
+// errIdle ends a step in which there is nothing to do.
+var errIdle = errors.New("there is nothing to do")
+
 // play goes through the steps. An error is none of the candidate's.
 func (r *rehearser) play() error {
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
-		{rehearsal.Start, r.start}, {rehearsal.Answer, r.answer}, {rehearsal.End, r.end}, {rehearsal.Again, r.start}, {rehearsal.Last, r.end},
+		{rehearsal.Start, r.start}, {rehearsal.Answer, r.answer}, {rehearsal.End, r.end}, {rehearsal.Again, r.start}, {rehearsal.Last, r.end}, {rehearsal.Back, r.goBack},
 	} {
 		began := time.Now()
 		err := step.do()
@@ -128,6 +139,9 @@ func (r *rehearser) play() error {
 				r.kept.kill()
 			}
 			return nil
+		}
+		if errors.Is(err, errIdle) {
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -141,6 +155,43 @@ func (r *rehearser) play() error {
 func (r *rehearser) failed(format string, args ...any) error {
 	r.report.Failed = &rehearsal.Failure{Why: fmt.Sprintf(format, args...)}
 	return errFailed
+}
+
+// Where the database lies in a home, and what it was before the candidate had it.
+const (
+	database = ".state/sallyport.db"
+	before   = ".state/before.db"
+)
+
+// keep copies the database as it is, which nobody has open.
+func (r *rehearser) keep() error {
+	from, err := os.Open(filepath.Join(r.Home, database))
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(filepath.Join(r.Home, before), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
+}
+
+// goBack brings the database back, if the candidate has another schema: what was said to it meanwhile has to stay.
+func (r *rehearser) goBack() error {
+	ctx, cancel := context.WithTimeout(context.Background(), r.Ready)
+	defer cancel()
+	kept, done, err := r.back(ctx, filepath.Join(r.Home, database), filepath.Join(r.Home, before))
+	switch {
+	case err != nil:
+		return r.failed("the host that runs now could not go on with its database: %s", err)
+	case !done:
+		return errIdle
+	case kept == 0:
+		return r.failed("nothing that was said to it stays in the database once the old schema is back")
+	}
+	return nil
 }
 
 // kept is a keeper that runs, with the candidate's daemon.

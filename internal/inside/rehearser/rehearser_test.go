@@ -1,6 +1,9 @@
 package rehearser
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,8 +51,13 @@ func TestWhatACandidateFailsInIsTold(t *testing.T) {
 		step, why  string // "" = nothing fails
 		tail       string
 		ready, end time.Duration
+		back       GoBack // nil: its schema is that of now
+		steps      int    // that go well; 0 = 5
 	}{
 		"all goes well":           {},
+		"it has another schema":   {back: func(context.Context, string, string) (int, bool, error) { return 3, true, nil }, steps: 6},
+		"there is no way back":    {back: func(context.Context, string, string) (int, bool, error) { return 0, true, errors.New("too odd") }, step: rehearsal.Back, why: "the host that runs now could not go on with its database: too odd"},
+		"what was said is lost":   {back: func(context.Context, string, string) (int, bool, error) { return 0, true, nil }, step: rehearsal.Back, why: "nothing that was said to it stays in the database once the old schema is back"},
 		"it ends at once":         {at: "BEGIN", does: "echo sallyport.yaml does not load >&2; exit 1", step: rehearsal.Start, why: "it ended before it answered: exit status 1", tail: "sallyport.yaml does not load"},
 		"it never answers":        {at: "SERVE", does: "while :; do sleep 0.02; done", step: rehearsal.Start, why: "it did not answer `daemon status` within 1s", ready: time.Second},
 		"its agent says nothing":  {at: "CHAT", does: "echo no such agent >&2; exit 1", step: rehearsal.Answer, why: "`sallyport chat echo --say hello` failed: exit status 1", tail: "no such agent"},
@@ -85,6 +93,22 @@ func TestWhatACandidateFailsInIsTold(t *testing.T) {
 			r := rehearser{self: self, env: os.Environ(), Order: rehearsal.Order{
 				Home: home, Program: filepath.Join(folder.Dir, is.Digest, release.Program), Ready: long, Answer: long, End: long,
 			}}
+			if r.back = c.back; r.back == nil {
+				r.back = func(_ context.Context, used, before string) (int, bool, error) {
+					is, err := os.ReadFile(used)
+					was, err2 := os.ReadFile(before)
+					if string(is) != "rows" || string(was) != "rows" {
+						t.Errorf("it would go back from %q to %q", is, was)
+					}
+					return 0, false, errors.Join(err, err2)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(home, database), []byte("rows"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.keep(); err != nil {
+				t.Fatal(err)
+			}
 			if c.ready > 0 {
 				r.Ready = c.ready
 			}
@@ -96,7 +120,7 @@ func TestWhatACandidateFailsInIsTold(t *testing.T) {
 			}
 			switch f := r.report.Failed; {
 			case c.step == "":
-				if f != nil || len(r.report.Done) != 5 {
+				if f != nil || len(r.report.Done) != cmp.Or(c.steps, 5) {
 					t.Errorf("%+v, %+v", r.report.Done, f)
 				}
 			case f == nil || f.Step != c.step || f.Why != c.why || !strings.Contains(f.Tail, c.tail):
@@ -136,7 +160,7 @@ func TestACredentialIsADummy(t *testing.T) {
 func TestOutsideOfARehearsalNothingIsRehearsed(t *testing.T) {
 	t.Setenv(rehearsal.Variable, "1")
 	home := t.TempDir()
-	if got := Main([]string{`{"home": "` + home + `"}`}); got != rehearsal.StatusFault {
+	if got := Main([]string{`{"home": "` + home + `"}`}, nil); got != rehearsal.StatusFault {
 		t.Errorf("it ended with %d", got)
 	}
 	if there, err := os.ReadDir(home); err != nil || len(there) > 0 {

@@ -59,6 +59,7 @@ const (
 	End    = "end"
 	Again  = "start again"
 	Last   = "end again"
+	Back   = "go back" // only where the schema of the database is another one
 )
 
 // Failure is the step that did not go well.
