@@ -61,7 +61,7 @@ test: setup-test agents build vet ## every test, with the race detector; as root
 SOAK     ?= 10m
 soak: setup-test agents build ## every point of every loop, and a day of use in ten minutes (SOAK=10m): hours
 	SALLYPORT_LONG=1 SALLYPORT_SOAK=$(SOAK) $(GO) test -mod=readonly -p 1 -timeout 8h -v -run TestADayOfUse ./internal/e2e
-	SALLYPORT_LONG=1 $(GO) test -mod=readonly -p 1 -timeout 8h -v -run TestScripts/self ./cmd/sallyport
+	SALLYPORT_LONG=1 $(GO) test -mod=readonly -p 1 -timeout 8h -v -run "TestScripts/(self|schema)" ./cmd/sallyport
 	SALLYPORT_LONG=1 $(GO) test -mod=readonly -timeout 8h ./internal/base/... ./internal/path/... ./internal/chat/... ./internal/drive/... ./internal/e2e
 
 check: fmt lint test ## what a reviewer runs: format, vet, lint, every test

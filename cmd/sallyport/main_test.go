@@ -130,9 +130,11 @@ func source(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	modules, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	caches, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
+	modules, built, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
 	env.Setenv("SOURCE", top)
-	env.Setenv("MODULES", strings.TrimSpace(string(modules)))
+	env.Setenv("MODULES", modules)
+	env.Setenv("BUILT", built)
 	return err
 }
 
