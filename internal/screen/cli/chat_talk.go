@@ -132,10 +132,10 @@ func (t *talk) watch(ctx context.Context, lines chan<- chatNews) {
 		case <-ctx.Done():
 		}
 	}
-	history, comebacks, stopped := chatHistory, 0, false
+	comebacks, stopped := 0, false
 	for ctx.Err() == nil {
-		err := t.client.WatchChat(ctx, api.WatchChat{Group: t.group, History: history}, func(l api.ChatLine) error {
-			history, stopped = lookBack, false
+		err := t.client.WatchChat(ctx, api.WatchChat{Group: t.group, History: lookBack}, func(l api.ChatLine) error { // as far each time: what is older than the screen stays off it
+			stopped = false
 			if l.Kind == api.ChatIn || l.Kind == api.ChatOut {
 				comebacks = 0
 			}
@@ -493,7 +493,7 @@ func (t *talk) leave() {
 	s := t.sheet(t.Err)
 	waiting := 0
 	for _, m := range t.open {
-		if m.Task == "" {
+		if m.Task == "" && m.Kind != systemKind && !m.Agent { // a person has said it
 			waiting++
 		}
 	}

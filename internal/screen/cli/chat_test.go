@@ -230,14 +230,23 @@ func TestAtATerminalWordsComeAsTheyAreSaidAndNothingIsShownTwice(t *testing.T) {
 	close(first) // the daemon is stopped, and what is said next finds another
 	s.see("the daemon was stopped")
 	s.press("on\n")
+	host := in(api.MessagePending, 3)
+	host.In.ID, host.In.Kind, host.In.Text, host.In.Ended = "msg-00000004", systemKind, "It has not landed.", nil
+	second <- host
 	second <- out("out-00000003", api.LaneTalk, 3, "new")
 	if shown := s.see(`\| new`); strings.Contains(shown, "Hello") || strings.Contains(shown, "morning") {
 		t.Errorf("shown twice: %q", shown)
 	}
 	s.press("/quit\n")
-	s.see("to come back: sallyport")
-	if code := s.leaves(); code != exitDone || !strings.Contains(d.told(), `"text":"hi\nagain"`) {
-		t.Errorf("exit %d told %s", code, d.told())
+	if shown := s.see("to come back: sallyport"); !strings.Contains(shown, "nothing of yours waits") {
+		t.Errorf("a message of the host's is told as one of the person's: %q", shown)
+	}
+	told := d.told()
+	if code := s.leaves(); code != exitDone || !strings.Contains(told, `"text":"hi\nagain"`) {
+		t.Errorf("exit %d told %s", code, told)
+	}
+	if strings.Count(told, "watch history=200") != 2 || strings.Count(told, "watch ") != 2 { // looking further back than at first shows what was left out
+		t.Errorf("how far back was looked: %s", told)
 	}
 }
 
