@@ -33,7 +33,7 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	}
 
 	// What has landed and is kept is not guessed.
-	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "there is no change to rollback: none is in_trial") {
+	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "there is no change to rollback: none is in_trial; one that has landed has to be named") {
 		t.Errorf("none is on trial: %+v", got)
 	}
 	if got := d.cli("change", "cancel"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant by cancel") {
