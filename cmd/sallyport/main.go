@@ -5,7 +5,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -87,7 +89,8 @@ func serve(ctx context.Context, home string, kept bool) error {
 		if kept { // the other may end by itself, and is in the way
 			next = "sallyport daemon stop --home " + inert.Path(home)
 		}
-		return problem.Errorf(problem.Conflict, next, "%w %q: %s", client.ErrTaken, home, p.Text)
+		why := strings.TrimPrefix(p.Text, fmt.Sprintf("serve the home %q: ", home)) // it is named already
+		return problem.Errorf(problem.Conflict, next, "%w %q: %s", client.ErrTaken, home, why)
 	}
 	return err
 }

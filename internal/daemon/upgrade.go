@@ -66,8 +66,11 @@ func (c candidate) bring(from, to string, uid int) error {
 	defer root.Close()
 	for _, name := range release.Programs() {
 		file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-		if errors.Is(err, fs.ErrNotExist) && name != release.Program {
-			continue
+		if errors.Is(err, fs.ErrNotExist) {
+			if name != release.Program {
+				continue
+			}
+			return problem.Errorf(problem.Refused, "ls -la "+inert.Path(from), "%s has no program %s to upgrade to", inert.Path(from), name)
 		}
 		if err == nil {
 			err = c.copyOf(file, filepath.Join(to, name), uid)
