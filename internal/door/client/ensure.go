@@ -33,6 +33,7 @@ type Starter struct {
 const (
 	waitDefault = 30 * time.Second
 	pollTime    = 15 * time.Millisecond
+	endsMax     = 3 // how often a daemon may end between two questions: one on trial is started twice
 	logTail     = 4 << 10
 )
 
@@ -103,7 +104,14 @@ func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.sameBuild(ctx, home); err != nil {
+	err = c.sameBuild(ctx, home)
+	for again := 0; again < endsMax && (errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone)); again++ { // it ended since it answered
+		if c, err = s.start(ctx, home); err != nil {
+			return nil, err
+		}
+		err = c.sameBuild(ctx, home)
+	}
+	if err != nil {
 		return c, err
 	}
 	c.restart = func(ctx context.Context) error {

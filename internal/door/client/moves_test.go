@@ -1,12 +1,14 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -66,4 +68,44 @@ func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(ErrStopped, false)
+}
+
+// TestAHostThatIsStoppedAsItIsAskedWhatItIsIsAskedAgain holds that whoever waits for a host on trial gets over its second start.
+func TestAHostThatIsStoppedAsItIsAskedWhatItIsIsAskedAgain(t *testing.T) {
+	home, runs := t.TempDir(), t.TempDir()
+	s := Starter{Person: Person{UID: os.Getuid(), Getenv: func(name string) string { return map[string]string{"XDG_RUNTIME_DIR": runs}[name] }}, Self: "/bin/false", Ops: disk.Ops{}}
+	socket, err := s.Socket(home)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(socket), 0o700)
+	}
+	if err == nil {
+		err = os.MkdirAll(keeper.Folder(home), 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.Open(keeper.Folder(home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil { // a keeper has it
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n := asked.Add(1); n == 2 || n == 3 { // it has answered once, and ends; net/http asks once more
+			panic(http.ErrAbortHandler)
+		}
+		_ = json.NewEncoder(w).Encode(api.Daemon{Home: home, API: api.Version, Build: api.Build()})
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { server.Close() })
+	if _, err := s.Ensure(t.Context(), home); err != nil || asked.Load() < 5 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
 }

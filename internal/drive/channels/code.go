@@ -132,12 +132,16 @@ func (c *Channels) takeCode(ctx context.Context, tx store.Tx, s said) (bool, err
 // burn uses each good code up that was said, or quoted, where it links nobody: others may have read it, and no agent and no card is to have
 // it. false if there is none. This takes no try: whoever comes upon a code in this way cannot link anything by it.
 func (c *Channels) burn(ctx context.Context, tx store.Tx, s said) (bool, error) {
+	w, found := s.words(), false
+	codes := person.CodesIn(w.Text, w.Quote.Text)
+	if len(codes) == 0 {
+		return false, nil
+	}
 	good, err := tx.Codes(ctx, ledger.Now())
 	if err != nil || len(good) == 0 {
 		return false, err
 	}
-	w, found := s.words(), false
-	for _, code := range person.CodesIn(w.Text, w.Quote.Text) {
+	for _, code := range codes {
 		if !slices.Contains(good, code.Hash()) {
 			continue
 		}
