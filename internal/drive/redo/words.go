@@ -31,12 +31,15 @@ func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if p == nil { // on the same base: a person wants something else in it, or a check has failed
+	if p == nil { // on the same base: a person wants something else in it, or a check or a rule has refused it
 		if p, err = rs.Proposal(ctx, row.ID); err != nil || p == nil {
 			return "", err
 		}
-		wanted, err := rs.wanted(ctx, row)
-		return rs.Secrets.Redact(wanted + redWords(*p)), err
+		words, err := rs.wanted(ctx, row)
+		if words += redWords(*p); words == "" && row.Reason != "" {
+			words = fmt.Sprintf("What you proposed was refused: %s. Mend that, commit it, and propose it again by request_swap.\n", row.Reason)
+		}
+		return rs.Secrets.Redact(words), err
 	}
 	r, err := rs.reapply(ctx, row, *p, git.OID(row.Base))
 	if err != nil {

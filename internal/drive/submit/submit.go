@@ -129,13 +129,13 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 			return err
 		}
 		m := ledger.Move{Event: change.Fail, By: audit.Host, Verb: verb, Because: why, Digests: p.Digests()}
-		if row.Swap != nil && len(results) > 0 && !row.Cancel {
+		if row.Swap != nil && !row.Cancel {
 			tried, err := s.tried(ctx, tx, p)
 			if err != nil {
 				return err
 			}
 			if tried < cmp.Or(row.Request.Rounds, agent.RoundsDefault) {
-				m.Event = change.Returned // it is told which check refused what it proposed, and how
+				m.Event = change.Returned // it is told what refused what it proposed, and how
 				return s.SendBack(ctx, tx, row, m)
 			}
 		}

@@ -2,6 +2,8 @@ package supervise_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/rule/policy"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
@@ -394,6 +397,42 @@ func TestADevAgentGoesOnAfterACheckRefusedItsProposal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestADevAgentGoesOnAfterARuleRefusedItsProposal holds that what the home's policy refuses goes back to who made it, as a failed check does.
+func TestADevAgentGoesOnAfterARuleRefusedItsProposal(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Rules: policy.Rules{Marks: policy.MarksRefuse}}}
+		heard := ""
+		a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, words string) (string, error) {
+			if strings.Contains(words, "What you proposed was refused") {
+				heard = words
+				if err := os.Remove(filepath.Join(s.Tree, ".envrc")); err != nil {
+					t.Error(err)
+				}
+			} else {
+				s.Write(".envrc", "export X=1\n")
+			}
+			s.Write(prompts, "Greet people.\n")
+			return "", nil
+		})
+		c, _ := a.Begin()
+		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			time.Sleep(time.Minute)
+			all := h.Is(c, row.ID, change.Working).Checkpoints
+			if _, err := a.Call(t.Context(), tool.RequestSwap, swap, string(all[len(all)-1].Tree)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if d := h.Is(c, row.ID, change.AwaitingApproval); d.Proposal.Number != 2 || !strings.Contains(heard, ".envrc") {
+			t.Errorf("it asks with card %d, after its agent heard %q", d.Proposal.Number, heard)
+		}
+	})
 }
 
 // TestAChangeOfAGroupIsTriedAsOftenAsItsRunnerSays is CW-053, of the runner.yaml that stood when the group asked for it.
