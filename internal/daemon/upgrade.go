@@ -31,12 +31,12 @@ const programBytesMax = 1 << 30
 // Errors: problem.Refused if no keeper could judge them, if the folder has no sallyport, if whoever asks may not read one of them, or if it
 // does not run here.
 func (c candidate) Take(ctx context.Context, from string, by audit.Actor) (is release.Release, new bool, err error) {
-	if err := (hosted{c.Daemon}).Judges(); err != nil {
+	if err := hosted(c).Judges(); err != nil {
 		return is, false, err
 	}
 	c.trying.Lock() // whatever is tried has the same uid
 	defer c.trying.Unlock()
-	tree, clear, err := trier{c.Daemon}.scratch(sandbox.Owner{})
+	tree, clear, err := trier(c).scratch(sandbox.Owner{})
 	defer clear()
 	if err != nil {
 		return is, false, err
@@ -110,13 +110,13 @@ func (c candidate) copyOf(file *os.File, to string, uid int) error {
 
 // askWhat asks programs in a folder what they are.
 func (c candidate) askWhat(ctx context.Context, dir string) (rehearse.Said, error) {
-	spec, err := session.Environment(ctx, session.Surroundings{Owner: trier{c.Daemon}.owner(), Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: tryTime}})
+	spec, err := session.Environment(ctx, session.Surroundings{Owner: trier(c).owner(), Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: tryTime}})
 	if err != nil {
 		return rehearse.Said{}, err
 	}
 	spec = session.WithProgram(spec, agent.Program{Argv: []string{filepath.Join(sandbox.Mountpoint, release.Program), "version", "--json"}})
 	var heard bytes.Buffer
-	exit, err := trier{c.Daemon}.runOn(ctx, spec, sandbox.Tree{Dir: dir, ReadOnly: true}, &heard)
+	exit, err := trier(c).runOn(ctx, spec, sandbox.Tree{Dir: dir, ReadOnly: true}, &heard)
 	switch {
 	case err != nil:
 		return rehearse.Said{}, err
