@@ -22,9 +22,6 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// programBytesMax bounds one program of a release that a person brings.
-const programBytesMax = 1 << 30
-
 // Take keeps the programs that lie in a folder as a release of the home, for an upgrade. What they are they say themselves, in a sandbox: no
 // program of them runs outside of one before somebody has approved it. new is false if the host runs by them already.
 //
@@ -59,24 +56,12 @@ func (c candidate) Take(ctx context.Context, from string, by audit.Actor) (is re
 // bring copies the programs of a release out of somebody's folder. Who is neither root nor the owner of this daemon's account gets only what
 // everybody may read, or what is theirs.
 func (c candidate) bring(from, to string, uid int) error {
-	root, err := os.OpenRoot(from)
-	if err != nil {
-		return problem.Errorf(problem.NotFound, "ls -la "+inert.Path(filepath.Dir(from)), "there is no folder %s to upgrade from: %w", inert.Path(from), err)
-	}
-	defer root.Close()
 	for _, name := range release.Programs() {
-		file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			if name != release.Program {
-				continue
-			}
+		err := c.copyOf(filepath.Join(from, name), filepath.Join(to, name), uid)
+		switch absent := errors.Is(err, fs.ErrNotExist); {
+		case absent && name == release.Program:
 			return problem.Errorf(problem.Refused, "ls -la "+inert.Path(from), "%s has no program %s to upgrade to", inert.Path(from), name)
-		}
-		if err == nil {
-			err = c.copyOf(file, filepath.Join(to, name), uid)
-			file.Close()
-		}
-		if err != nil {
+		case err != nil && !absent:
 			return problem.Errorf(problem.Refused, "ls -la "+inert.Path(from), "%s cannot be upgraded from: %s: %w", inert.Path(from), name, err)
 		}
 	}
@@ -84,18 +69,17 @@ func (c candidate) bring(from, to string, uid int) error {
 }
 
 // copyOf copies one program that uid may read.
-func (c candidate) copyOf(file *os.File, to string, uid int) error {
+func (c candidate) copyOf(from, to string, uid int) error {
+	file, err := release.OpenProgram(from)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
-	of, _ := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.Mode().IsRegular():
-		return errors.New("it is no ordinary file; a link is not followed")
-	case info.Size() > programBytesMax:
-		return fmt.Errorf("it has %d bytes, and at most %d are taken", info.Size(), programBytesMax)
-	case uid != 0 && uid != os.Geteuid() && info.Mode()&0o004 == 0 && of.Uid != uint32(uid):
+	if of, _ := info.Sys().(*syscall.Stat_t); uid != 0 && uid != os.Geteuid() && info.Mode()&0o004 == 0 && of.Uid != uint32(uid) {
 		return fs.ErrPermission
 	}
 	return c.Ops.Do("try:make", func() error {
@@ -103,7 +87,7 @@ func (c candidate) copyOf(file *os.File, to string, uid int) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(out, io.LimitReader(file, programBytesMax))
+		_, err = io.Copy(out, io.LimitReader(file, release.ProgramMax))
 		return errors.Join(err, out.Close())
 	})
 }

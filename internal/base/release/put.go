@@ -21,8 +21,8 @@ const (
 	goingName  = ".old-"
 )
 
-// programMax is how large a program may be, in bytes. One with holes takes no disk until it is copied.
-const programMax = 1 << 30
+// ProgramMax is how large a program may be, in bytes. One with holes takes no disk until it is copied.
+const ProgramMax = 1 << 30
 
 // ErrNoProgram says that something is none: a link, a folder, what cannot be executed, or is larger than 1 GiB.
 var ErrNoProgram = errors.New("it is no program")
@@ -96,8 +96,8 @@ func (f Folder) already(from string) (Release, error) {
 	return f.whole(digest(files))
 }
 
-// openProgram opens what is to be copied.
-func openProgram(path string) (*os.File, error) {
+// OpenProgram opens what could be a program of a release. No link is followed. Errors: ErrNoProgram.
+func OpenProgram(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		err = fmt.Errorf("%w: %w", ErrNoProgram, err)
@@ -106,7 +106,7 @@ func openProgram(path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := file.Stat()
-	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 || info.Size() > programMax) {
+	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 || info.Size() > ProgramMax) {
 		err = fmt.Errorf("%w: %q is %s, of %d bytes", ErrNoProgram, path, info.Mode(), info.Size())
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func openProgram(path string) (*os.File, error) {
 }
 
 func sumOf(path string) (string, error) {
-	file, err := openProgram(path)
+	file, err := OpenProgram(path)
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +138,7 @@ func (f Folder) whole(digest string) (Release, error) {
 
 // copyProgram copies a program and returns the sum of the copy. Where the file system can, both share their blocks.
 func copyProgram(from, to string) (sum string, err error) {
-	in, err := openProgram(from)
+	in, err := OpenProgram(from)
 	if err != nil {
 		return "", err
 	}

@@ -48,6 +48,9 @@ func (p Parts) fill() Parts {
 	p.Chats = cmp.Or[confirm.Chats](p.Chats, confirm.NoChats{})
 	p.Host = cmp.Or[guard.Host](p.Host, guard.NoHost{})
 	p.Teller = cmp.Or[ledger.Teller](p.Teller, noTeller{})
+	if p.Take == nil {
+		p.Take = takeNone
+	}
 	p.Notebook = cmp.Or[supervise.Notebook](p.Notebook, noNotebook{})
 	p.Agency = cmp.Or[live.Agency](p.Agency, noAgency{})
 	p.Network = cmp.Or[live.Network](p.Network, noNetwork{})
@@ -77,14 +80,11 @@ func (noNetwork) Open(context.Context, live.Outgoing) (live.Way, error) { return
 // noRehearsals is for a home whose daemon is no program that could be tried.
 type noRehearsals struct{}
 
-// takeRelease keeps programs that a person brings.
-func (c *Controller) takeRelease(ctx context.Context, from string, by audit.Actor) (programs.Release, bool, error) {
-	if c.Candidates == nil {
-		return programs.Release{}, false, problem.Errorf(problem.Refused, "sallyport serve", "this host cannot be upgraded while it runs: nothing keeps it up")
-	}
-	return c.Candidates.Take(ctx, from, by)
-}
-
 func (noRehearsals) Rehearse(context.Context, change.Row, grounds.Offer, string) (*proposal.Host, *proposal.CheckResult, error) {
 	return nil, nil, nil
+}
+
+// takeNone is for a host that nothing keeps up.
+func takeNone(context.Context, string, audit.Actor) (programs.Release, bool, error) {
+	return programs.Release{}, false, problem.Errorf(problem.Refused, "sallyport serve", "this host cannot be upgraded while it runs: nothing keeps it up")
 }

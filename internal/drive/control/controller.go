@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/lock"
+	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/accept"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/authorship"
@@ -75,10 +76,12 @@ type Parts struct {
 	Desk       live.Desk                      // absent: no agent of a change asks for anything
 	Terminal   func() bool                    // codes of changes of the host are given at this machine alone; absent: no
 	Candidates release.Host                   // absent: changes of the host are not rehearsed
-	Extra      live.Extra                     // the zero value: groups are shown no folder of this machine
-	Settings   Settings
-	Ops        disk.Ops
-	Log        *slog.Logger
+	// Take keeps the programs that lie in a folder as a release, and reports whether it is another than the one that runs; absent: none is taken.
+	Take     func(ctx context.Context, from string, by audit.Actor) (is programs.Release, new bool, err error)
+	Extra    live.Extra // the zero value: groups are shown no folder of this machine
+	Settings Settings
+	Ops      disk.Ops
+	Log      *slog.Logger
 	// Listen watches a workspace and tells when something happens in it; absent, or without a watch: the clock alone says when to look.
 	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
 	Meter  *metric.Set // absent: measures nothing; a nil Set works
@@ -208,7 +211,7 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Lander: p.Lander, Workspaces: p.Workspaces, Ops: p.Ops, Author: p.Settings.Author, Requests: c.Requests,
 		End:   c.end,
 		Need:  c.Need,
-		Extra: p.Extra, Promoters: c.Promoters, Take: c.takeRelease,
+		Extra: p.Extra, Promoters: c.Promoters, Take: p.Take,
 	})
 	c.preparer = prepare.New(prepare.Parts{
 		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Reverts: c.Reverts, Standing: c.Groups, Takes: c.takes,

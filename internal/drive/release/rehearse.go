@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
@@ -43,8 +42,6 @@ type Host interface {
 	Running() (dir string, is programs.Release, err error)
 	// Releases is where the home keeps its releases.
 	Releases() programs.Folder
-	// Take keeps the programs that lie in a folder as a release, and reports whether it is another than the one that runs.
-	Take(ctx context.Context, from string, by audit.Actor) (is programs.Release, new bool, err error)
 	// Registries reports whether a build may reach package registries.
 	Registries() bool
 	// Copy writes the database as it is to a new file, without what anybody said or wrote, for a home whose owner is uid.

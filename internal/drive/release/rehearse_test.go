@@ -91,7 +91,7 @@ func stagedMore(h *drivetest.Home, files map[string]string, plays func(n int) (r
 		return "", nil
 	})
 	s := &stage{Assistants: a, host: newHost(h.T), plays: plays, tried: map[string]string{}}
-	h.Parts.Candidates, h.Parts.Settings.Rehearsals = s.host, filepath.Join(h.Parts.Home, "state", "rehearsals")
+	h.Parts.Candidates, h.Parts.Take, h.Parts.Settings.Rehearsals = s.host, s.host.Take, filepath.Join(h.Parts.Home, "state", "rehearsals")
 	others := h.Cage.Program
 	h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
 		if len(spec.Argv) > 2 && strings.Contains(spec.Argv[2], "make build") {

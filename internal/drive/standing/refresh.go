@@ -51,22 +51,34 @@ func (g *Groups) Refresh(ctx context.Context, a Refresh) (row change.Row, err er
 	if err != nil {
 		return row, err
 	}
+	return g.beside(ctx, folder, func() (change.Row, error) { return g.refresh(ctx, folder, a) })
+}
+
+// beside asks for a change of a group that its agent has not asked for. Errors: problem.Conflict while another is open.
+func (g *Groups) beside(ctx context.Context, folder group.Folder, ask func() (change.Row, error)) (row change.Row, err error) {
 	err = g.wishing.Alone(ctx, folder, func() error {
-		row, err = g.refresh(ctx, folder, a)
+		open, err := g.openSwaps(ctx, folder)
+		if err == nil && len(open) > 0 {
+			err = stillPending(open[0])
+		}
+		if err == nil {
+			row, err = ask()
+		}
 		return err
 	})
 	return row, err
 }
 
-func (g *Groups) refresh(ctx context.Context, folder group.Folder, a Refresh) (change.Row, error) {
-	open, err := g.openSwaps(ctx, folder)
-	if err != nil {
-		return change.Row{}, err
-	}
-	if len(open) > 0 {
-		return change.Row{}, stillPending(open[0])
-	}
+// talksIn is the conversation of an account with a group at the terminal.
+func (g *Groups) talksIn(ctx context.Context, folder group.Folder, account string) (chat conversation.Chat, err error) {
+	err = g.DB.InTx(ctx, func(tx store.Tx) (err error) {
+		chat, err = ledger.TerminalChat(ctx, tx, folder, account)
+		return err
+	})
+	return chat, err
+}
 
+func (g *Groups) refresh(ctx context.Context, folder group.Folder, a Refresh) (change.Row, error) {
 	p, head, err := g.open(ctx)
 	if err != nil {
 		return change.Row{}, err
@@ -74,11 +86,7 @@ func (g *Groups) refresh(ctx context.Context, folder group.Folder, a Refresh) (c
 	if _, err := group.FindTree(ctx, p.Common(g.Ops), head, folder); err != nil {
 		return change.Row{}, err
 	}
-	var chat conversation.Chat
-	err = g.DB.InTx(ctx, func(tx store.Tx) (err error) {
-		chat, err = ledger.TerminalChat(ctx, tx, folder, a.Account)
-		return err
-	})
+	chat, err := g.talksIn(ctx, folder, a.Account)
 	if err != nil {
 		return change.Row{}, err
 	}

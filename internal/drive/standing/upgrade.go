@@ -10,12 +10,9 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/release"
-	"sallyport/internal/chat/conversation"
-	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/rule/right"
-	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 )
 
@@ -42,21 +39,10 @@ func (g *Groups) Upgrade(ctx context.Context, a Upgrade) (row change.Row, err er
 	if err != nil {
 		return row, err
 	}
-	err = g.wishing.Alone(ctx, folder, func() error {
-		row, err = g.upgrade(ctx, folder, a)
-		return err
-	})
-	return row, err
+	return g.beside(ctx, folder, func() (change.Row, error) { return g.upgrade(ctx, folder, a) })
 }
 
 func (g *Groups) upgrade(ctx context.Context, folder group.Folder, a Upgrade) (change.Row, error) {
-	open, err := g.openSwaps(ctx, folder)
-	if err != nil {
-		return change.Row{}, err
-	}
-	if len(open) > 0 {
-		return change.Row{}, stillPending(open[0])
-	}
 	r := request.Request{Kind: request.Swap, By: a.By, Agent: "none", Approve: a.Approve, Group: string(folder)}
 	if err := g.Approvable(ctx, r, right.Host); err != nil {
 		return change.Row{}, err
@@ -66,11 +52,7 @@ func (g *Groups) upgrade(ctx context.Context, folder group.Folder, a Upgrade) (c
 		return change.Row{}, err
 	}
 
-	var chat conversation.Chat
-	err = g.DB.InTx(ctx, func(tx store.Tx) (err error) {
-		chat, err = ledger.TerminalChat(ctx, tx, folder, a.Account)
-		return err
-	})
+	chat, err := g.talksIn(ctx, folder, a.Account)
 	if err != nil {
 		return change.Row{}, err
 	}

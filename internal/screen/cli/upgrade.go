@@ -115,9 +115,6 @@ func (a *app) releaseNamed(word string) (string, error) {
 	return filepath.Join(f.Dir, digest), err
 }
 
-// programBytesMax bounds one program in an archive.
-const programBytesMax = 1 << 30
-
 // unpackPrograms takes the programs of a release out of an archive, wherever they stand in it, and nothing else.
 func unpackPrograms(archive, to string) error {
 	file, err := os.Open(archive)
@@ -145,8 +142,8 @@ func unpackPrograms(archive, to string) error {
 		if h.Typeflag != tar.TypeReg || !slices.Contains(release.Programs(), name) {
 			continue
 		}
-		if h.Size > programBytesMax {
-			return fmt.Errorf("%s has %d bytes, and at most %d are taken", inert.Path(name), h.Size, programBytesMax)
+		if h.Size > release.ProgramMax {
+			return fmt.Errorf("%s has %d bytes, and at most %d are taken", inert.Path(name), h.Size, release.ProgramMax)
 		}
 		if err := writeProgram(r, filepath.Join(to, name)); err != nil {
 			return err
@@ -161,6 +158,6 @@ func writeProgram(from io.Reader, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.LimitReader(from, programBytesMax))
+	_, err = io.Copy(out, io.LimitReader(from, release.ProgramMax))
 	return errors.Join(err, out.Close())
 }
