@@ -186,6 +186,7 @@ func (s *theatre) dies() {
 // judge holds what must be so once all is over: one version runs, whole, and nothing is left. It returns which.
 func (s *theatre) judge() string {
 	s.t.Helper()
+	synctest.Wait() // a daemon that was ended may still be writing down what it heard
 	want := s.r.Old
 	if s.kept {
 		want = s.r.New
