@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,9 +22,6 @@ const (
 	codesMax = 4096 // that are looked for in what somebody says
 	codeGap  = 3    // characters between the halves of one, at most
 )
-
-// words are runs of letters and digits, whatever stands beside them.
-var words = regexp.MustCompile(`[0-9A-Za-z]+`)
 
 // NewCode returns a code that nobody can guess in its time: 31^8 are possible.
 func NewCode() LinkCode {
@@ -66,18 +62,32 @@ func CodesIn(texts ...string) (all []LinkCode) {
 	const half = codeLength / 2
 	for _, text := range texts {
 		before, end := "", 0 // the word before, and where it ends
-		for _, at := range words.FindAllStringIndex(text, -1) {
-			word := text[at[0]:at[1]]
-			if len(before) >= half && len(word) >= half && utf8.RuneCountInString(text[end:at[0]]) <= codeGap {
+		for at := 0; at < len(text) && len(all) < codesMax; at++ {
+			word := wordAt(text, at)
+			if word == "" {
+				continue
+			}
+			if len(before) >= half && len(word) >= half && utf8.RuneCountInString(text[end:at]) <= codeGap {
 				add(before[len(before)-half:] + word[:half])
 			}
 			for from := 0; from+codeLength <= len(word) && len(all) < codesMax; from++ {
 				add(word[from : from+codeLength])
 			}
-			before, end = word, at[1]
+			at += len(word)
+			before, end = word, at
 		}
 	}
 	return all
+}
+
+// wordAt returns the run of letters and digits that begins at a place, whatever stands beside it; "" if none does. It is a loop and no
+// expression, because everything that anybody says is looked through.
+func wordAt(text string, at int) string {
+	end := at
+	for end < len(text) && ('0' <= text[end] && text[end] <= '9' || 'A' <= text[end]&^0x20 && text[end]&^0x20 <= 'Z') {
+		end++
+	}
+	return text[at:end]
 }
 
 // String is the code as a person reads it.
