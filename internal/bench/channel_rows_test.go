@@ -112,35 +112,88 @@ func (r *rooms) stored(rows message.Rows, said func(room, n int) time.Time) {
 	}
 }
 
-// BenchmarkChannels measures how long what somebody says on a platform takes to be a row.
+// BenchmarkChannels measures how long what somebody says on a platform takes to be a row, and how long the bare rows take by themselves
+// on the same disk.
 func BenchmarkChannels(b *testing.B) {
+	ours, rows := saidInRooms(b), rowsOfRooms(b)
+	r := row{path: "what somebody says on a platform, until it is a row", ours: fmt.Sprintf("%d conversations with %d messages a second in each, for %s: handed over, recognized, routed, stored durably; in order, none lost", roomsAll, roomRate, roomsTime),
+		rival: "the same two rows alone, committed durably, at the same moments", took: ours, rivals: rows}
+	record(b, r)
+	hundredth := func(all []time.Duration) []time.Duration {
+		slices.Sort(all)
+		return []time.Duration{all[len(all)*99/100]}
+	}
+	record(b, row{path: "the same, the slowest but one in a hundred", ours: "as above", rival: "as above: what the disk takes", within: 20 * time.Millisecond, took: hundredth(ours), rivals: hundredth(rows)})
+}
+
+// everyRoom has something said in each room at its rate, and returns when all of it was.
+func everyRoom(say func(room, at int)) {
+	var all sync.WaitGroup
+	for n := range roomsAll {
+		all.Go(func() {
+			<-time.After(time.Duration(n) * time.Second / roomRate / roomsAll) // not all in the same instant
+			tick := time.NewTicker(time.Second / roomRate)
+			defer tick.Stop()
+			for at := range int(roomsTime.Seconds()) * roomRate {
+				say(n, at+1)
+				<-tick.C
+			}
+		})
+	}
+	all.Wait()
+}
+
+func saidInRooms(b *testing.B) []time.Duration {
 	perRoom := int(roomsTime.Seconds()) * roomRate
 	var times [roomsAll][]time.Time // when each message was said; written before it is
 	for n := range times {
 		times[n] = make([]time.Time, perRoom+1)
 	}
 	r := newRooms(b, func(room, n int) time.Time { return times[room][n] })
-	var all sync.WaitGroup
 	who := r.platform.People()[0]
-	for n := range times {
-		all.Go(func() {
-			<-time.After(time.Duration(n) * time.Second / roomRate / roomsAll) // not all in the same instant
-			tick := time.NewTicker(time.Second / roomRate)
-			defer tick.Stop()
-			for at := 1; at <= perRoom; at++ {
-				times[n][at] = time.Now()
-				r.platform.Say(nil, channeltest.Saying{By: who, Place: roomAt(n), Text: fmt.Sprint(n, " ", at)})
-				<-tick.C
-			}
-		})
-	}
-	all.Wait()
+	everyRoom(func(room, at int) {
+		times[room][at] = time.Now()
+		r.platform.Say(nil, channeltest.Saying{By: who, Place: roomAt(room), Text: fmt.Sprint(room, " ", at)})
+	})
 	r.settle(b, roomsAll*perRoom)
+	return r.took
+}
 
-	slices.Sort(r.took)
-	record(b, row{path: "what somebody says on a platform, until it is a row", ours: fmt.Sprintf("%d conversations with %d messages a second in each, for %s: handed over, recognized, routed, stored durably; in order, none lost", roomsAll, roomRate, roomsTime),
-		took: r.took})
-	record(b, row{path: "the same, the slowest but one in a hundred", ours: "as above", within: 20 * time.Millisecond, took: []time.Duration{r.took[len(r.took)*99/100]}})
+func rowsOfRooms(b *testing.B) []time.Duration {
+	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "bare.db"), disk.Ops{})
+	must(b, err)
+	defer db.Close()
+	var bare [roomsAll]conversation.Chat
+	must(b, db.InTx(b.Context(), func(tx store.Tx) (err error) {
+		for n := range bare {
+			if bare[n], err = putChat(b.Context(), tx, "echo", fmt.Sprint(n)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	took := make(chan time.Duration, roomsAll*int(roomsTime.Seconds())*roomRate)
+	var all sync.WaitGroup
+	everyRoom(func(room, at int) {
+		began := time.Now()
+		all.Go(func() { // who speaks does not wait for the row
+			if err := db.InTx(b.Context(), func(tx store.Tx) error {
+				return bareMessage(b.Context(), tx, bare[room], fmt.Sprint(room, " ", at))
+			}); err != nil {
+				b.Error(err)
+			}
+			took <- time.Since(began)
+		})
+	})
+	all.Wait()
+	close(took)
+	return slices.Collect(func(yield func(time.Duration) bool) {
+		for t := range took {
+			if !yield(t) {
+				return
+			}
+		}
+	})
 }
 
 // settle waits until so many messages are rows, and holds that there is no more.

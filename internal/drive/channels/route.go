@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 )
 
 // route has the groups hear that are to hear it, or somebody asked.
@@ -16,9 +17,11 @@ func (c *Channels) route(ctx context.Context, tx store.Tx, s said) error {
 	if err != nil {
 		return err
 	}
-	stuck, err := tx.Stuck(ctx, s.where.ID, s.Thread)
-	if err != nil {
-		return err
+	var stuck map[group.Folder]bool
+	if s.Thread != "" {
+		if stuck, err = tx.Stuck(ctx, s.where.ID, s.Thread); err != nil {
+			return err
+		}
 	}
 	words := wiring.Said{Text: s.Text, Mention: s.Mention, Stuck: stuck, Account: s.names, Sender: s.sender}
 	home := s.home

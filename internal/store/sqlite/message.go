@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -454,31 +453,26 @@ func (t messages) NewestOuts(ctx context.Context, chat id.Chat, limit int) ([]me
 	return all, nil
 }
 
-// cardsOf finds the newest cards of a conversation, about changes or about all else.
-const cardsOf = `WHERE conversation = ? AND digits > 0 AND (change = '') = ? ORDER BY seq DESC LIMIT +?`
+// newestCards are the numbers of the newest cards of a conversation, of those about changes (1) or about all else (0).
+func newestCards(about string) string {
+	return `SELECT seq FROM (SELECT seq FROM message_out WHERE conversation = ?1 AND digits > 0 AND (change <> '') = ` + about + ` ORDER BY seq DESC LIMIT +?2)`
+}
 
 // openCards finds the cards of the host's in a conversation that wait for their answer.
-const openCards = `WHERE conversation = ? AND digits > 0 AND (card = 'trial'
+const openCards = `WHERE conversation = ?1 AND digits > 0 AND (card = 'trial'
 	AND EXISTS (SELECT 1 FROM trial AS r WHERE r.change = message_out.change AND r.handshake_state NOT IN ('confirmed', 'rolled_back'))
 	OR card NOT IN ('trial', 'question') AND EXISTS (SELECT 1 FROM question AS q WHERE q.id = message_out.question AND q.outcome IS NULL)) ORDER BY seq`
 
+// cardsOf finds them and the newest.
+var cardsOf = `WHERE seq IN (SELECT seq FROM (SELECT seq FROM message_out ` + openCards + `) UNION ALL ` + newestCards("1") + ` UNION ALL ` + newestCards("0") + `) ORDER BY seq`
+
 // Cards returns those of the host's in a conversation that wait, and the newest: about a change, and as many of the others.
 func (t messages) Cards(ctx context.Context, in id.Conversation, limit int) ([]message.Out, error) {
-	all, err := t.outs(ctx, openCards, in)
-	for _, other := range []bool{false, true} {
-		if err != nil {
-			break
-		}
-		var some []message.Out
-		some, err = t.outs(ctx, cardsOf, in, other, limit)
-		all = append(all, some...)
-	}
+	all, err := t.outs(ctx, cardsOf, in, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read what was asked in %q: %w", in, err)
 	}
-
-	slices.SortFunc(all, func(a, b message.Out) int { return cmp.Compare(a.Seq, b.Seq) })
-	return slices.CompactFunc(all, func(a, b message.Out) bool { return a.Seq == b.Seq }), nil
+	return all, nil
 }
 
 // cardsAbout finds the cards of a change.
