@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/zricethezav/gitleaks/v8/config"
+
+	"sallyport/internal/base/race/racetest"
 )
 
 // What is written has to run as what was read: the standard library's own way to write an expression is the oracle.
@@ -24,7 +26,10 @@ func TestAnExpressionIsWrittenAsTheStandardLibraryMeansIt(t *testing.T) {
 	if len(all) < 200 {
 		t.Fatalf("only %d expressions", len(all))
 	}
-	for _, expression := range all {
+	for i, expression := range all {
+		if racetest.Part() && i%10 != 0 {
+			continue
+		}
 		re, err := syntax.Parse(expression, syntax.Perl)
 		if err != nil {
 			t.Fatal(err)
