@@ -268,9 +268,9 @@ func TestWhatMessagesSentTogetherEachSendsNoMoreAlone(t *testing.T) {
 // TestOneTurnSendsSoManyMessagesAndNoMore holds that an agent that runs on and on does not fill the database.
 func TestOneTurnSendsSoManyMessagesAndNoMore(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
-		sent, heard := 0, ""
+		sent, heard, wants := 0, "", 1000
 		s.turn = func(_ context.Context, _ string, st *stage) (string, error) {
-			for sent = 0; sent < 1000; sent++ {
+			for sent = 0; sent < wants; sent++ {
 				if _, err := st.ask(tool.SendMessage, tool.Message{Text: fmt.Sprint(sent)}); err != nil {
 					heard = err.Error()
 					break
@@ -279,11 +279,14 @@ func TestOneTurnSendsSoManyMessagesAndNoMore(t *testing.T) {
 			return "done", nil
 		}
 		d, _ := s.lives()
-		for range 2 { // the next turn may speak again
-			s.is(s.say(d, "echo", "on and on").ID, message.Completed)
-			if sent != 500 || !strings.Contains(heard, "this turn has sent 500 messages, the limit") {
-				t.Errorf("%d were sent, and then it heard %q", sent, heard)
-			}
+		s.is(s.say(d, "echo", "on and on").ID, message.Completed)
+		if sent != 500 || !strings.Contains(heard, "this turn has sent 500 messages, the limit") {
+			t.Errorf("%d were sent, and then it heard %q", sent, heard)
+		}
+		wants, heard = 3, "" // the next turn may speak again
+		s.is(s.say(d, "echo", "once more").ID, message.Completed)
+		if sent != 3 || heard != "" {
+			t.Errorf("in the next turn %d were sent, and then it heard %q", sent, heard)
 		}
 	})
 }
