@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sallyport/internal/base/problem"
@@ -71,10 +73,13 @@ func (w *world) judgeLanding(t *testing.T, c *client.Client, _ int) {
 	at := rest(t, c, w.change, nil)
 	w.landed(t, look(t, w.repo), w.new, at.State == api.Finalized)
 	w.truthful(t, c)
+	if d, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil || d.Approval == nil || d.Approval.Proposal != 1 {
+		t.Errorf("it was asked a second time: %+v, %v", d.Approval, err)
+	}
 	if at.State == api.Finalized {
 		return
 	}
-	if at.State != api.AwaitingApproval {
+	if at.State != api.AwaitingApproval { // that is where it stands as long as the yes is not stored
 		t.Fatalf("%s is %s: %s", w.change, at.State, at.Reason)
 	}
 	if err := approve(t.Context(), c, w.change); err != nil {
@@ -130,14 +135,39 @@ func TestADaemonThatDiesWhileItRecoversLeavesTheNewTree(t *testing.T) {
 	w.save(t, "broken")
 	w.crashEverywhere(t, loop{
 		from: from, start: "broken",
-		ask: func(*testing.T, *client.Client) (string, error) { return w.change, nil },
-		judge: func(t *testing.T, c *client.Client, point int) {
-			w.judgeLanding(t, c, point)
-			if d, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil || d.Approval == nil || d.Approval.Proposal != 1 {
-				t.Errorf("the branch had moved, and yet it was asked again: %+v, %v", d.Approval, err)
-			}
-		},
+		ask:   func(*testing.T, *client.Client) (string, error) { return w.change, nil },
+		judge: w.judgeLanding,
 	})
+}
+
+// TestALandingInWhichSallyportStopsEachTimeIsAskedAboutAgain holds that what was approved lands anew after a death, and not without end.
+func TestALandingInWhichSallyportStopsEachTimeIsAskedAboutAgain(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	w := newWorld(t)
+	w.toAsked(t)
+	w.keep(t, "asked")
+	const where = "db:began_landing:after"
+	w.dieLanding(t, where, false)
+	for n := range 2 {
+		d := w.doom(t, where, filepath.Join(w.dir, fmt.Sprint("dying-", n)))
+		d.end(t, w.place)
+		if !d.killed() {
+			t.Fatalf("it did not land anew the %d. time: %s", n+1, w.said())
+		}
+	}
+	d := w.doom(t, "", filepath.Join(w.dir, "living"))
+	c := d.client(t, w.place)
+	if c == nil {
+		t.Fatalf("the daemon did not come up: %s", w.said())
+	}
+	at := rest(t, c, w.change, nil)
+	if shown, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil || at.State != api.AwaitingApproval || shown.Approval.Proposal != 2 || !strings.Contains(at.Reason, "stopped in the middle") {
+		t.Errorf("%s is %s: %s; %+v, %v", w.change, at.State, at.Reason, shown.Approval, err)
+	}
+	w.landed(t, look(t, w.repo), w.new, false)
+	w.stop(t, c)
 }
 
 // TestAKeeperHasALandingFinishedThatItsDaemonLeftOpen needs nobody to run a command.
@@ -162,6 +192,9 @@ func TestAKeeperHasALandingFinishedThatItsDaemonLeftOpen(t *testing.T) {
 				return err == nil, nil
 			})
 			w.judgeLanding(t, c, 0)
+			if at, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil || at.Change.State != api.Finalized {
+				t.Errorf("what was approved did not land: %+v, %v", at.Change, err)
+			}
 			w.stop(t, c)
 			w.leftNothing(t)
 		})

@@ -72,7 +72,9 @@ func (ls *Landings) landChecked(ctx context.Context, row change.Row) error {
 	}
 	switch {
 	case ok && open.Unfinished():
-		return ls.finish(ctx, row, *p, open)
+		if again, err := ls.finish(ctx, &row, *p, open); err != nil || !again {
+			return err
+		}
 	case ok && open.State == landing.Landed:
 		return fmt.Errorf("%s has landed already, as %s", row.ID, open.ID) // the close and the move are one transaction
 	}
@@ -97,13 +99,18 @@ func (ls *Landings) landChecked(ctx context.Context, row change.Row) error {
 	return ls.wayOn(ctx, row, ls.landNow(ctx, row, *p))
 }
 
-// finish finishes or undoes a landing that an earlier try left open.
-func (ls *Landings) finish(ctx context.Context, row change.Row, p proposal.Proposal, open landing.Landing) error {
-	ahead, err := ls.Trials.Terms(ctx, row, open)
+// finish finishes or undoes a landing that an earlier try left open. It returns true if that was undone because sallyport had stopped in
+// the middle: what was approved still is, and lands anew. Nobody is asked a second time for that.
+func (ls *Landings) finish(ctx context.Context, row *change.Row, p proposal.Proposal, open landing.Landing) (again bool, err error) {
+	ahead, err := ls.Trials.Terms(ctx, *row, open)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return ls.carryOut(ctx, row, p, open, ls.Lander.Recover, ahead)
+	if err := ls.carryOut(ctx, *row, p, open, ls.Lander.Recover, ahead); err != nil {
+		return false, err
+	}
+	*row, err = ls.Row(ctx, row.ID)
+	return row.State == change.Landing, err
 }
 
 // landNow computes a landing and carries it out.
@@ -168,6 +175,9 @@ func (ls *Landings) carryOut(ctx context.Context, row change.Row, p proposal.Pro
 	}
 
 	steps := ls.journal(ctx, &row, p, ahead)
+	if l.Unfinished() {
+		steps.Again = ls.anew(ctx, &row, steps)
+	}
 	begin := steps.Journal
 	steps.Journal = func(l landing.Landing) error {
 		if err := watched(); err != nil {
@@ -213,12 +223,7 @@ func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Pr
 			})
 		},
 		Again: func(l landing.Landing) error {
-			return ls.DB.InTx(ctx, func(tx store.Tx) error {
-				if err := tx.CloseLanding(ctx, l); err != nil {
-					return err
-				}
-				return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, ledger.Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
-			})
+			return ls.DB.InTx(ctx, func(tx store.Tx) error { return ls.endAnew(ctx, tx, *row, l) })
 		},
 		Close: func(l landing.Landing) error {
 			begins, err := ls.Clock()
@@ -242,6 +247,36 @@ func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Pr
 			return err
 		},
 	}
+}
+
+// anew closes a landing in whose middle sallyport stopped, so that it is tried again; that counts as a try. A landing in which it stops
+// each time ends like any other that was undone.
+func (ls *Landings) anew(ctx context.Context, row *change.Row, steps landing.Steps) func(landing.Landing) error {
+	ctx = context.WithoutCancel(ctx)
+	return func(l landing.Landing) error {
+		if row.Attempts+1 >= ledger.AttemptsMax {
+			return steps.Close(l)
+		}
+		return ls.DB.InTx(ctx, func(tx store.Tx) error {
+			if err := ls.endAnew(ctx, tx, *row, l); err != nil {
+				return err
+			}
+			at := *row
+			if err := ledger.Refresh(ctx, tx, &at); err != nil {
+				return err
+			}
+			at.Attempts++
+			return tx.MoveChange(ctx, at.State, at)
+		})
+	}
+}
+
+// endAnew closes a landing that is to be computed anew.
+func (ls *Landings) endAnew(ctx context.Context, tx store.Tx, row change.Row, l landing.Landing) error {
+	if err := tx.CloseLanding(ctx, l); err != nil {
+		return err
+	}
+	return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, ledger.Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
 }
 
 // beginTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.

@@ -28,8 +28,8 @@ type Steps struct {
 	// Close stores the row's end: Landed, Undone or Stranded. If it fails the row
 	// stays open, and Recover comes to the same end.
 	Close func(Landing) error
-	// Again stores the end of a row before whose first step the branch moved: Undone, and nothing was done.
-	// What was approved is to be computed anew, as another landing.
+	// Again stores the end of a row that is Undone for no fault of what was approved, and left all as it was: the branch moved before
+	// its first step, or sallyport stopped in the middle of it. What was approved is to be computed anew, as another landing.
 	Again func(Landing) error
 }
 

@@ -98,12 +98,14 @@ func (r *run) follow(ctx context.Context, tip git.OID) (State, error) {
 }
 
 // Recover brings a row that a crash or a failure left open to its end: forward if the branch names
-// the new commit, else back. It may be run any number of times, and by several processes.
+// the new commit, else back. It may be run any number of times, and by several processes. One that is back with nothing left behind is
+// closed by steps.Again.
 // An error means that the row is as open as before: try again later.
 func (l *Lander) Recover(ctx context.Context, open Landing, steps Steps) (Landing, error) {
 	if open.State == Landed || open.State == Undone {
 		return open, nil
 	}
+	stopped := open.State == Journaled
 	held, err := l.lock(ctx, open.Project)
 	if err != nil {
 		if errors.Is(err, ErrBusy) || ctx.Err() != nil {
@@ -125,6 +127,9 @@ func (l *Lander) Recover(ctx context.Context, open Landing, steps Steps) (Landin
 	r := run{Lander: l, desk: d}
 	if err := r.resume(ctx); err != nil {
 		r.strand(err)
+	}
+	if stopped && r.l.State == Undone && len(r.left) == 0 {
+		steps.Close = steps.Again
 	}
 	return r.close(steps)
 }
