@@ -40,6 +40,8 @@ func (d *scriptedDriver) Run(ctx context.Context, l channel.Listener) error {
 		l.Lost(ctx, "")
 	}
 	l.Ready(channel.Self{Account: "B1", Names: []string{"port"}})
+	h := &hands{l: l, places: map[string][]channel.Event{}, low: at, done: map[int]bool{}}
+	defer h.all.Wait()
 	for {
 		d.s.mu.Lock()
 		changed := d.s.changed
@@ -49,14 +51,8 @@ func (d *scriptedDriver) Run(ctx context.Context, l channel.Listener) error {
 		}
 		next := append([]channel.Event(nil), d.s.log[min(at, there):there]...)
 		d.s.mu.Unlock()
-		taken := hand(session, l, next, at)
-		at += taken
-		switch {
-		case taken < len(next): // it is handed over again
-			changed = after(refusedPause)
-		case len(next) > 0:
-			changed = after(0)
-		}
+		h.give(session, next, at)
+		at = max(at, there)
 		select {
 		case <-session.Done():
 			if ctx.Err() != nil {
@@ -71,51 +67,104 @@ func (d *scriptedDriver) Run(ctx context.Context, l channel.Listener) error {
 // refusedPause is how long what was not taken waits.
 const refusedPause = 50 * time.Millisecond
 
-// after is closed after a while.
-func after(wait time.Duration) chan struct{} {
-	over := make(chan struct{})
-	if wait == 0 {
-		close(over)
-	} else {
-		time.AfterFunc(wait, func() { close(over) })
-	}
-	return over
+// hands hands events over, those of a place one after the other and several places at once, each until it is taken. The cursor passes none
+// that was not.
+type hands struct {
+	l   channel.Listener
+	all sync.WaitGroup
+
+	mu     sync.Mutex
+	places map[string][]channel.Event // that wait, by their place; there while somebody hands them over
+	low    int                        // all before it are taken
+	done   map[int]bool               // after it
+	open   int                        // neither taken nor given up
+	moving bool
 }
 
-// hand hands events over, those of a place one after the other and several places at once, and returns how many are behind us: the cursor
-// passes none that was not taken.
-func hand(ctx context.Context, l channel.Listener, next []channel.Event, at int) int {
-	places := map[string][]int{}
+// give hands over what stands in the log from a number on, and waits for none of it.
+func (h *hands) give(ctx context.Context, next []channel.Event, from int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for n, e := range next {
-		places[e.Place.Address] = append(places[e.Place.Address], n)
+		e.Cursor = strconv.Itoa(from + n + 1)
+		of := e.Place.Address
+		mine, busy := h.places[of]
+		h.places[of] = append(mine, e)
+		h.open++
+		if !busy {
+			h.all.Go(func() { h.work(ctx, of) })
+		}
 	}
-	var all sync.WaitGroup
-	stuck := make(chan int, len(places)+1)
-	stuck <- len(next)
-	for _, mine := range places {
-		all.Go(func() {
-			for _, n := range mine {
-				e := next[n]
-				if len(places) == 1 {
-					e.Cursor = strconv.Itoa(at + n + 1)
-				}
-				if err := l.Take(ctx, e); err != nil {
-					stuck <- n
-					return
-				}
+}
+
+// work hands over what waits of a place.
+func (h *hands) work(ctx context.Context, place string) {
+	for {
+		h.mu.Lock()
+		if len(h.places[place]) == 0 {
+			delete(h.places, place)
+			h.mu.Unlock()
+			return
+		}
+		e := h.places[place][0]
+		h.places[place] = h.places[place][1:]
+		at, _ := strconv.Atoi(e.Cursor)
+		alone := h.open == 1 // then it carries the cursor itself
+		h.mu.Unlock()
+		if !alone {
+			e.Cursor = ""
+		}
+		for h.l.Take(ctx, e) != nil {
+			if !pause(ctx) {
+				return
 			}
-		})
+		}
+		h.took(ctx, at, alone)
 	}
-	all.Wait()
-	close(stuck)
-	first := len(next)
-	for n := range stuck {
-		first = min(first, n)
+}
+
+// took notes that an event was taken, and has the cursor follow.
+func (h *hands) took(ctx context.Context, at int, carried bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open--
+	h.done[at] = true
+	for h.done[h.low+1] {
+		h.low++
+		delete(h.done, h.low)
 	}
-	if len(places) > 1 && l.Move(ctx, strconv.Itoa(at+first)) != nil {
-		return 0 // they come again
+	if !carried && !h.moving {
+		h.moving = true
+		h.all.Go(func() { h.move(ctx) })
 	}
-	return first
+}
+
+// move has the cursor follow until it stands behind all that was taken.
+func (h *hands) move(ctx context.Context) {
+	for moved := -1; ; {
+		h.mu.Lock()
+		low := h.low
+		if h.moving = low != moved; !h.moving {
+			h.mu.Unlock()
+			return
+		}
+		h.mu.Unlock()
+		if h.l.Move(ctx, strconv.Itoa(low)) == nil {
+			moved = low
+		} else if !pause(ctx) {
+			return
+		}
+	}
+}
+
+// pause waits, and reports whether there is a session to go on with.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(refusedPause):
+		return true
+	}
 }
 
 // may says why a place takes nothing now; mu is held.
