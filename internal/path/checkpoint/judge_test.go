@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/repository"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -39,7 +40,7 @@ func TestACommitIsJudgedByAllThatItsObjectsSay(t *testing.T) {
 		"no executables":         {policy.Rules{AllowSymlinks: true, Executables: policy.Refuse}, []string{"new.sh executable", "outside symlink", "src/secret.txt secret"}},
 		"all together too large": {policy.Rules{AllowSymlinks: true, ChangeBytesMax: 300}, []string{" change_bytes", "outside symlink", "src/secret.txt secret"}},
 	} {
-		got, err := checkpoint.Judge(t.Context(), h.Host, from, to, policy.Plan{}, c.rules, nil, nil)
+		got, err := checkpoint.Judge(gittest.Context(t), h.Host, from, to, policy.Plan{}, c.rules, nil, nil)
 		if err != nil || !slices.Equal(named(got), c.want) {
 			t.Errorf("%s: %q, %v; want %q", name, named(got), err, c.want)
 		}
@@ -49,7 +50,7 @@ func TestACommitIsJudgedByAllThatItsObjectsSay(t *testing.T) {
 	load := func(_ context.Context, _ git.Dir, of git.OID, edits []git.Edit) ([]policy.Violation, error) {
 		return []policy.Violation{{File: "rules", Constraint: policy.Rule, Message: fmt.Sprint(of == to, len(edits))}}, nil
 	}
-	got, err := checkpoint.Judge(t.Context(), h.Host, from, to, plan, policy.Rules{AllowSymlinks: true}, nil, load)
+	got, err := checkpoint.Judge(gittest.Context(t), h.Host, from, to, plan, policy.Rules{AllowSymlinks: true}, nil, load)
 	if want := []string{"outside symlink", "rules " + policy.Rule, "run.sh plan_forbid", "src/secret.txt secret"}; err != nil || !slices.Equal(named(got), want) || !slices.ContainsFunc(got, func(v policy.Violation) bool { return v.Message == "true 8" }) {
 		t.Errorf("%+v, %v; want %q", got, err, want)
 	}
@@ -59,7 +60,7 @@ func TestASubmoduleIsJudgedThoughItsCommitIsNotThere(t *testing.T) {
 	p, head := wt.Project(t, base)
 	wt.Git(t, p.Top, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",libs/sub")
 	wt.Git(t, p.Top, "commit", "-qm", "sub")
-	got, err := checkpoint.Judge(t.Context(), p.Common(disk.Ops{}), head, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD")), policy.Plan{}, policy.Default(), nil, nil)
+	got, err := checkpoint.Judge(gittest.Context(t), p.Common(disk.Ops{}), head, git.OID(wt.Git(t, p.Top, "rev-parse", "HEAD")), policy.Plan{}, policy.Default(), nil, nil)
 	if want := []string{"libs/sub submodule"}; err != nil || !slices.Equal(named(got), want) {
 		t.Errorf("%q, %v; want %q", named(got), err, want)
 	}
@@ -90,7 +91,7 @@ func TestWhatAPersonHasNotCommittedIsLookedThroughForSecretsAlone(t *testing.T) 
 		"nothing odd":                    {text("README", "read me again\n"), nil, nil},
 	} {
 		rules := policy.Rules{AllowSecretPaths: c.allow}
-		got, err := checkpoint.Uncommitted(t.Context(), h.Host, head, []git.Write{text("plain", "1"), c.write}, rules, nil)
+		got, err := checkpoint.Uncommitted(gittest.Context(t), h.Host, head, []git.Write{text("plain", "1"), c.write}, rules, nil)
 		if err != nil || !slices.Equal(named(got), c.want) {
 			t.Errorf("%s: %q, %v; want %q", name, named(got), err, c.want)
 		}
@@ -101,7 +102,7 @@ func TestWhatAPersonHasNotCommittedIsLookedThroughForSecretsAlone(t *testing.T) 
 		}
 	}
 
-	gone, cancel := context.WithCancel(t.Context())
+	gone, cancel := context.WithCancel(gittest.Context(t))
 	cancel()
 	if _, err := checkpoint.Uncommitted(gone, h.Host, head, []git.Write{text("a", "1")}, policy.Rules{}, nil); err == nil {
 		t.Error("a search that was cut short found nothing, and says so as if it had looked")
@@ -143,7 +144,7 @@ func TestWhatIsNotJudgedIsSkippedAndNeverOffered(t *testing.T) {
 		if c.Status != checkpoint.Skipped || len(c.Violations) != 0 || c.Severity != "" {
 			t.Errorf("%s: %+v", name, c)
 		}
-		if refs, err := with.Host.Refs(t.Context(), repository.RefRoot(change)); err != nil || refs[checkpoint.ValidRef(change)] != "" || refs[checkpoint.Ref(change, 1)] != c.Commit {
+		if refs, err := with.Host.Refs(gittest.Context(t), repository.RefRoot(change)); err != nil || refs[checkpoint.ValidRef(change)] != "" || refs[checkpoint.Ref(change, 1)] != c.Commit {
 			t.Errorf("%s: refs %v, %v", name, refs, err)
 		}
 	}

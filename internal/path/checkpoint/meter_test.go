@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/checkpoint"
 	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/rule/metric"
@@ -22,7 +23,7 @@ func TestACheckpointIsMeasuredWhateverItsVerdictAndAlsoWithoutOne(t *testing.T) 
 	}
 	with.Previous = &second.Checkpoint
 	with.Host.Path += "-gone"
-	if _, err := checkpoint.Take(t.Context(), with); err == nil {
+	if _, err := checkpoint.Take(gittest.Context(t), with); err == nil {
 		t.Fatal("no error")
 	}
 	f, ok := with.Meter.Of(change)

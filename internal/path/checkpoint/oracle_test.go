@@ -12,7 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/workspace"
@@ -99,6 +101,7 @@ func oracle(t *testing.T, folder string) git.OID {
 }
 
 func TestACheckpointIsWhatGitWouldAdd(t *testing.T) {
+	disktest.Cases(t, 25)
 	persontest.Ordinary(t, "files and folders without rights are shut to their owner")
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -108,7 +111,7 @@ func TestACheckpointIsWhatGitWouldAdd(t *testing.T) {
 			root := t.TempDir()
 			m := workspace.New(workspace.Config{Root: filepath.Join(root, "state"), Strategy: strategy})
 			project, _ := wt.Project(t, map[string]string{"unrelated": "x"})
-			host, err := m.EnsureRepository(t.Context(), project)
+			host, err := m.EnsureRepository(gittest.Context(t), project)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,28 +119,28 @@ func TestACheckpointIsWhatGitWouldAdd(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				n++
 				change := id.Change(fmt.Sprintf("chg-%08d", n))
-				base, err := host.Import(t.Context(), "test:base", git.Import{Ref: "refs/sallyport/test/base", Writes: tree(r), Author: author, Committer: author})
+				base, err := host.Import(gittest.Context(t), "test:base", git.Import{Ref: "refs/sallyport/test/base", Writes: tree(r), Author: author, Committer: author})
 				if err != nil {
 					r.Fatal(err)
 				}
-				w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: project, Base: base.OID, Branch: "main", Owner: wt.Self()})
+				w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: change, Project: project, Base: base.OID, Branch: "main", Owner: wt.Self()})
 				if err != nil {
 					r.Fatal(err)
 				}
 				merged := filepath.Join(root, string(change))
 				wt.Try(t, w, merged, edits(r)...)
-				taken, err := checkpoint.Take(t.Context(), taking(m, host, w))
+				taken, err := checkpoint.Take(gittest.Context(t), taking(m, host, w))
 				if err != nil {
 					r.Fatal(err)
 				}
 				if want := oracle(t, merged); taken.Checkpoint.Tree != want {
 					list := wt.Git(t, merged, "ls-files", "-s")
-					got, _ := host.Run(t.Context(), git.Cmd{Args: []string{"ls-tree", "-r", string(taken.Checkpoint.Tree)}})
-					was, _ := host.Run(t.Context(), git.Cmd{Args: []string{"ls-tree", "-r", string(base.Tree)}})
+					got, _ := host.Run(gittest.Context(t), git.Cmd{Args: []string{"ls-tree", "-r", string(taken.Checkpoint.Tree)}})
+					was, _ := host.Run(gittest.Context(t), git.Cmd{Args: []string{"ls-tree", "-r", string(base.Tree)}})
 					r.Fatalf("tree %s, git has %s\n--- base\n%s--- checkpoint\n%s--- git\n%s", taken.Checkpoint.Tree, want, was, got, list)
 				}
 				_ = os.RemoveAll(merged)
-				if err := m.Remove(t.Context(), change); err != nil {
+				if err := m.Remove(gittest.Context(t), change); err != nil {
 					r.Fatal(err)
 				}
 			})

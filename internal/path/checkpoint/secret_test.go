@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/checkpoint"
 	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/rule/policy"
@@ -106,7 +107,7 @@ func TestASecretMakesACheckpointInvalidAndIsNotShown(t *testing.T) {
 					t.Errorf("%+v is not critical", v)
 				}
 			}
-			again, err := checkpoint.Judge(t.Context(), with.Host, taken.Checkpoint.Base, taken.Checkpoint.Commit, with.Plan, with.Rules, nil, nil)
+			again, err := checkpoint.Judge(gittest.Context(t), with.Host, taken.Checkpoint.Base, taken.Checkpoint.Commit, with.Plan, with.Rules, nil, nil)
 			if err != nil || len(again) != len(taken.Checkpoint.Violations) {
 				t.Errorf("the other door says %v, %v", again, err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
@@ -38,11 +39,11 @@ func readyOn(t testing.TB, files map[string]string) checkpoint.Taking {
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, files)
-	w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+	w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := m.EnsureRepository(t.Context(), p)
+	host, err := m.EnsureRepository(gittest.Context(t), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func readyOn(t testing.TB, files map[string]string) checkpoint.Taking {
 
 func take(t *testing.T, with checkpoint.Taking) checkpoint.Taken {
 	t.Helper()
-	taken, err := checkpoint.Take(t.Context(), with)
+	taken, err := checkpoint.Take(gittest.Context(t), with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestAValidCheckpointIsKeptAndPromoted(t *testing.T) {
 	if len(c.LeftOver) != 1 || c.LeftOver[0].Folder != "out" || c.LeftOver[0].Files != 1 {
 		t.Errorf("left over %v", c.LeftOver)
 	}
-	refs, err := with.Host.Refs(t.Context(), repository.RefRoot(change))
+	refs, err := with.Host.Refs(gittest.Context(t), repository.RefRoot(change))
 	if err != nil || refs[checkpoint.Ref(change, 1)] != c.Commit || refs[checkpoint.ValidRef(change)] != c.Commit {
 		t.Errorf("refs %v, %v", refs, err)
 	}
@@ -106,10 +107,10 @@ func TestAValidCheckpointIsKeptAndPromoted(t *testing.T) {
 	if next.Checkpoint.Number != 2 || next.Checkpoint.Previous != c.ID || len(next.Edits) != 0 {
 		t.Errorf("the second is %+v with %v", next.Checkpoint, next.Edits)
 	}
-	if parent, _ := with.Host.Resolve(t.Context(), string(next.Checkpoint.Commit)+"^"); parent != c.Commit {
+	if parent, _ := with.Host.Resolve(gittest.Context(t), string(next.Checkpoint.Commit)+"^"); parent != c.Commit {
 		t.Errorf("parent is %s", parent)
 	}
-	if base, _ := with.Host.Tree(t.Context(), c.Base); next.Checkpoint.Tree != base {
+	if base, _ := with.Host.Tree(gittest.Context(t), c.Base); next.Checkpoint.Tree != base {
 		t.Errorf("tree is %s, want the base's %s", next.Checkpoint.Tree, base)
 	}
 }
@@ -155,7 +156,7 @@ func TestEveryPathIsJudgedAndAnInvalidCheckpointIsKeptButNotPromoted(t *testing.
 			if taken.Checkpoint.Status != checkpoint.Invalid || taken.Checkpoint.Severity == "" {
 				t.Errorf("status %q, severity %q", taken.Checkpoint.Status, taken.Checkpoint.Severity)
 			}
-			refs, err := with.Host.Refs(t.Context(), repository.RefRoot(change))
+			refs, err := with.Host.Refs(gittest.Context(t), repository.RefRoot(change))
 			if err != nil || len(refs) != 1 || refs[checkpoint.Ref(change, 1)] != taken.Checkpoint.Commit {
 				t.Errorf("refs %v, %v", refs, err)
 			}
@@ -207,11 +208,11 @@ func TestASessionRunsAgainOnEveryWayOut(t *testing.T) {
 			with.Freeze = func(context.Context) error { return c.freeze }
 			with.Thaw = func() error { thawed++; return c.thaw }
 			if c.spoil {
-				if err := with.Workspaces.Remove(t.Context(), change); err != nil {
+				if err := with.Workspaces.Remove(gittest.Context(t), change); err != nil {
 					t.Fatal(err)
 				}
 			}
-			taken, err := checkpoint.Take(t.Context(), with)
+			taken, err := checkpoint.Take(gittest.Context(t), with)
 			if (err != nil) != c.fails || thawed != 1 {
 				t.Errorf("error %v, thawed %d times", err, thawed)
 			}
@@ -229,11 +230,11 @@ func TestACheckpointReadsBackByteForByte(t *testing.T) {
 	wt.Edit(t, with.Workspace, wt.Write("bin", body), wt.Write("empty", ""), wt.Write("closed", "1"), wt.Chmod("closed", 0))
 	taken := take(t, with)
 	for path, want := range map[string]string{"bin": body, "empty": "", "closed": "1"} {
-		found, err := with.Host.Lookup(t.Context(), taken.Checkpoint.Commit, []string{path})
+		found, err := with.Host.Lookup(gittest.Context(t), taken.Checkpoint.Commit, []string{path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := with.Host.Blob(t.Context(), found[0].OID)
+		r, err := with.Host.Blob(gittest.Context(t), found[0].OID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,11 +254,11 @@ func TestPowerLostDuringACheckpointChangesNothingThatCounts(t *testing.T) {
 	whole := take(t, with)
 	clean := func() {
 		for _, ref := range []string{checkpoint.Ref(change, 1), checkpoint.ValidRef(change)} {
-			refs, err := with.Host.Refs(t.Context(), ref)
+			refs, err := with.Host.Refs(gittest.Context(t), ref)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := with.Host.UpdateRef(t.Context(), "test:clean", ref, "", refs[ref]); err != nil {
+			if err := with.Host.UpdateRef(gittest.Context(t), "test:clean", ref, "", refs[ref]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -266,10 +267,10 @@ func TestPowerLostDuringACheckpointChangesNothingThatCounts(t *testing.T) {
 		clean()
 		weak := with
 		weak.Host.Ops = c.Ops()
-		if _, err := disktest.Run(func() error { _, err := checkpoint.Take(t.Context(), weak); return err }); err != nil {
+		if _, err := disktest.Run(func() error { _, err := checkpoint.Take(gittest.Context(t), weak); return err }); err != nil {
 			t.Fatal(err)
 		}
-		refs, err := with.Host.Refs(t.Context(), repository.RefRoot(change))
+		refs, err := with.Host.Refs(gittest.Context(t), repository.RefRoot(change))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,6 +279,7 @@ func TestPowerLostDuringACheckpointChangesNothingThatCounts(t *testing.T) {
 				t.Errorf("%s is %s", ref, oid)
 			}
 		}
+		gittest.Restart(t)
 		if again := take(t, with); again.Checkpoint.Commit != whole.Checkpoint.Commit || again.Checkpoint.Status != checkpoint.Valid {
 			t.Errorf("after the crash: %+v", again.Checkpoint)
 		}

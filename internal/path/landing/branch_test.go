@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/landing"
 )
@@ -29,15 +30,15 @@ func TestALockOfThePersonsIsNamedAtTheRequestAndAtTheLanding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, o := make(t)
 			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-			computed, err := l.Compute(t.Context(), o)
+			computed, err := l.Compute(gittest.Context(t), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			lock := filepath.Join(r.CommonDir, "refs/heads/main.lock")
 			put(t, lock, "", 0o644)
-			_, request := l.Inspect(t.Context(), r.Project, "main")
-			_, compute := l.Compute(t.Context(), o)
-			_, land := l.Land(t.Context(), computed, (&journal{}).steps())
+			_, request := l.Inspect(gittest.Context(t), r.Project, "main")
+			_, compute := l.Compute(gittest.Context(t), o)
+			_, land := l.Land(gittest.Context(t), computed, (&journal{}).steps())
 			for _, err := range []error{request, compute, land} {
 				if p := problem.Of(err); !errors.Is(err, landing.ErrOddState) || !strings.Contains(p.Text, lock) || p.Next != "rm -i "+lock {
 					t.Errorf("%v", err)
@@ -57,7 +58,7 @@ func TestALockOfThePersonsThatComesLastIsWaitedForAndThenLeftInPeace(t *testing.
 	lock := filepath.Join(r.CommonDir, "refs/heads/main.lock")
 	j := &journal{}
 	l := &landing.Lander{Host: beside, Ops: meddle("ref:lock", false, func() { put(t, lock, "", 0o644) }), Wait: 30 * time.Millisecond}
-	if err := attempt(l, o, j); err != nil {
+	if err := attempt(t, l, o, j); err != nil {
 		t.Fatal(err)
 	}
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "main.lock") {
@@ -90,12 +91,12 @@ func TestABranchThatMovesAtTheLastMomentIsComputedAnew(t *testing.T) {
 						gitIn(t, r.Top, "", "update-ref", "refs/heads/main", theirs)
 					}
 				})}
-				computed, err := l.Compute(t.Context(), o)
+				computed, err := l.Compute(gittest.Context(t), o)
 				if err != nil {
 					t.Fatal(err)
 				}
 				j := &journal{}
-				if done, err := l.Land(t.Context(), computed, j.steps()); !errors.Is(err, landing.ErrStale) || done.State != "" || j.open() {
+				if done, err := l.Land(gittest.Context(t), computed, j.steps()); !errors.Is(err, landing.ErrStale) || done.State != "" || j.open() {
 					t.Fatalf("%s %v, row %v; want stale, and no open row", done.State, err, j.row)
 				}
 				if left := residue(t, r); len(left) > 0 {
@@ -194,7 +195,7 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 					gitIn(t, r.Top, "", packs...)
 				}
 			})}
-			if err := attempt(l, o, j); err != nil {
+			if err := attempt(t, l, o, j); err != nil {
 				t.Fatal(err)
 			}
 			if j.row.State != landing.Undone || there(r) != "" {
@@ -218,7 +219,7 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 		lock := filepath.Join(r.CommonDir, "packed-refs.lock")
 		j := &journal{}
 		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, func() { put(t, lock, "", 0o644) }), Wait: 30 * time.Millisecond}
-		if err := attempt(l, o, j); err != nil {
+		if err := attempt(t, l, o, j); err != nil {
 			t.Fatal(err)
 		}
 		if j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, lock) {
@@ -238,7 +239,7 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 			l := &landing.Lander{Host: beside, Ops: meddle(name, true, func() {
 				put(t, filepath.Join(r.CommonDir, "refs/heads/team/new"), string(o.Base)+"\n", 0o644)
 			})}
-			if err := attempt(l, o, &journal{}); !errors.Is(err, landing.ErrStale) || there(r) != string(o.Base) {
+			if err := attempt(t, l, o, &journal{}); !errors.Is(err, landing.ErrStale) || there(r) != string(o.Base) {
 				t.Errorf("%v, it is at %q", err, there(r))
 			}
 			o.Landing += "b"
@@ -250,7 +251,7 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 	t.Run("another branch is in its way", func(t *testing.T) {
 		r, o := order(t)
 		gitIn(t, r.Top, "", "branch", "team")
-		if err := attempt(&landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), "no branch below it") {
+		if err := attempt(t, &landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), "no branch below it") {
 			t.Errorf("%v", err)
 		}
 	})

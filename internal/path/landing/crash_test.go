@@ -1,7 +1,6 @@
 package landing_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 )
 
@@ -35,6 +35,7 @@ func makeWorld(t *testing.T, order func(repo, landing.Order) landing.Order) *wor
 	}
 	r, o := rich(t, w.template)
 	w.made, w.order = r, order(r, o)
+	gitIn(t, w.template, "", "repack", "-adq") // what is copied and removed for each try is most of its cost; what is to land stays loose
 	r, o = w.copy(t)
 	w.old = look(t, r.Top)
 	r.land(t, o)
@@ -49,6 +50,7 @@ func (w *world) copy(t *testing.T) (repo, landing.Order) {
 	if out, err := exec.Command("cp", "-a", w.template, top).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v\n%s", err, out)
 	}
+	gittest.Restart(t)
 	_, _ = tryGit(top, "", "update-index", "--refresh") // stat data of the copy; it fails for what is dirty
 	p := w.made.Project                                 // as git would find it: that takes as long as a landing
 	for _, path := range []*string{&p.Top, &p.GitDir, &p.CommonDir} {
@@ -64,12 +66,13 @@ func forwardOrder(_ repo, o landing.Order) landing.Order { return o }
 // recoverAll starts anew until the row is closed, as a host would.
 func recoverAll(t *testing.T, j *journal, ops disk.Ops) {
 	t.Helper()
+	gittest.Restart(t)
 	l := &landing.Lander{Host: beside, Ops: ops, Wait: 300 * time.Millisecond}
 	for range 3 {
 		if !j.open() {
 			return
 		}
-		if _, err := l.Recover(context.Background(), *j.row, j.steps()); err != nil {
+		if _, err := l.Recover(gittest.Context(t), *j.row, j.steps()); err != nil {
 			t.Fatalf("recover: %v", err)
 		}
 	}
@@ -96,12 +99,12 @@ func (w *world) judge(t *testing.T, r repo, j *journal) {
 	}
 }
 
-func attempt(l *landing.Lander, o landing.Order, j *journal) error {
-	computed, err := l.Compute(context.Background(), o)
+func attempt(t tb, l *landing.Lander, o landing.Order, j *journal) error {
+	computed, err := l.Compute(gittest.Context(t), o)
 	if err != nil {
 		return err
 	}
-	_, err = l.Land(context.Background(), computed, j.steps())
+	_, err = l.Land(gittest.Context(t), computed, j.steps())
 	return err
 }
 
@@ -127,7 +130,7 @@ func TestACrashAnywhereLeavesOldOrNewExactly(t *testing.T) {
 			seen := disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
 				r, o := w.copy(t)
 				j := &journal{}
-				_, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) })
+				_, err := disktest.Run(func() error { return attempt(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, j) })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -167,7 +170,7 @@ func TestACrashWhileANewBranchIsTakenBackLeavesNoLockBehind(t *testing.T) {
 		r, o := w.copy(t)
 		c, j := &disktest.Crash{At: at}, &journal{}
 		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(c, func() { gitIn(t, r.Top, "", "pack-refs", "--all", "--no-prune") })}
-		crashed, err := disktest.Run(func() error { return attempt(l, o, j) })
+		crashed, err := disktest.Run(func() error { return attempt(t, l, o, j) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,11 +214,11 @@ func TestACrashWhileClosingIsRecoveredToTheSameEnd(t *testing.T) {
 	steps := j.steps()
 	steps.Close = func(landing.Landing) error { return errors.New("the database is gone") }
 	l := &landing.Lander{Host: beside}
-	computed, err := l.Compute(t.Context(), o)
+	computed, err := l.Compute(gittest.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := l.Land(t.Context(), computed, steps); err == nil || done.State != landing.Journaled {
+	if done, err := l.Land(gittest.Context(t), computed, steps); err == nil || done.State != landing.Journaled {
 		t.Fatalf("%s, %v; want an open row", done.State, err)
 	}
 	recoverAll(t, j, disk.Ops{})
@@ -231,7 +234,7 @@ func TestACrashInARecoveryIsRecovered(t *testing.T) {
 	w := makeWorld(t, forwardOrder)
 	_, o := w.copy(t)
 	count := &disktest.Crash{At: -1}
-	if err := attempt(&landing.Lander{Host: beside, Ops: count.Ops()}, o, &journal{}); err != nil {
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: count.Ops()}, o, &journal{}); err != nil {
 		t.Fatal(err)
 	}
 	seen := count.Seen()
@@ -264,17 +267,18 @@ func (w *world) crashAgain(t *testing.T, at, again int, edited bool, name string
 	r, o := w.copy(t)
 	j := &journal{}
 	c := &disktest.Crash{At: at, After: true}
-	if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
+	if _, err := disktest.Run(func() error { return attempt(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
 		t.Fatal(err)
 	}
 	const mine = "the person was here\n"
 	if edited {
 		put(t, filepath.Join(r.Top, "run.sh"), mine, 0o644)
 	}
+	gittest.Restart(t)
 	second := &disktest.Crash{At: again}
 	l := &landing.Lander{Host: beside, Ops: second.Ops(), Wait: 300 * time.Millisecond}
 	if _, err := disktest.Run(func() error {
-		_, err := l.Recover(context.Background(), *j.row, j.steps())
+		_, err := l.Recover(gittest.Context(t), *j.row, j.steps())
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -321,7 +325,7 @@ func indexOf(t *testing.T, w *world, op string) int {
 	t.Helper()
 	_, o := w.copy(t)
 	c := &disktest.Crash{At: -1}
-	if err := attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{}); err != nil {
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{}); err != nil {
 		t.Fatal(err)
 	}
 	return slices.Index(c.Seen(), op)
@@ -330,7 +334,12 @@ func indexOf(t *testing.T, w *world, op string) int {
 // TestAFullDiskAtAnyStepIsTakenBackAndNamed fails each operation as a full disk does.
 func TestAFullDiskAtAnyStepIsTakenBackAndNamed(t *testing.T) {
 	w := makeWorld(t, forwardOrder)
-	for at := 0; ; at++ {
+	_, o := w.copy(t)
+	whole := &disktest.Crash{At: -1}
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: whole.Ops()}, o, &journal{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range disktest.Sample(t, disktest.Points(t, whole.Seen()), 2) {
 		r, o := w.copy(t)
 		j := &journal{}
 		n, name := 0, ""
@@ -342,9 +351,9 @@ func TestAFullDiskAtAnyStepIsTakenBackAndNamed(t *testing.T) {
 			}
 			return do()
 		}}
-		err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j)
+		err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j)
 		if name == "" {
-			return
+			continue // this one was shorter
 		}
 		if j.row == nil {
 			if !errors.Is(err, unix.ENOSPC) {

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 )
 
@@ -22,12 +23,12 @@ func TestALandingWhoseDiskFillsWhileItLaysOutIsUndone(t *testing.T) {
 		}
 		return do()
 	}}}
-	computed, err := l.Compute(t.Context(), o)
+	computed, err := l.Compute(gittest.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := &journal{}
-	done, err := l.Land(t.Context(), computed, j.steps())
+	done, err := l.Land(gittest.Context(t), computed, j.steps())
 	if done.State != landing.Undone {
 		t.Errorf("%s: %s, %v", done.State, done.Reason, err)
 	}

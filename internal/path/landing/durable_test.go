@@ -1,7 +1,6 @@
 package landing_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 )
 
@@ -34,11 +34,11 @@ func TestWhatALandingMovesIsOnTheDiskBeforeItCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := l.Compute(context.Background(), o)
+		made, err := l.Compute(gittest.Context(t), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		done, err := l.Land(context.Background(), made, (&journal{}).saying())
+		done, err := l.Land(gittest.Context(t), made, (&journal{}).saying())
 		if err != nil || done.State != landing.Landed {
 			t.Fatalf("%s %q, %v", done.State, done.Reason, err)
 		}
@@ -80,7 +80,7 @@ func modesOfADesk(t *testing.T, r repo) {
 		}
 		return do()
 	}}}
-	if err := attempt(l, o, &journal{}); err != nil || !looked {
+	if err := attempt(t, l, o, &journal{}); err != nil || !looked {
 		t.Errorf("looked %v, %v", looked, err)
 	}
 }
@@ -94,11 +94,11 @@ func TestPackedBranchesAreOnTheDiskBeforeTheyAreSwapped(t *testing.T) {
 		pack := func() { gitIn(t, r.Top, "", "pack-refs", "--all", "--no-prune"); disktest.Say("packed") }
 		j := &journal{}
 		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, pack)}
-		made, err := l.Compute(context.Background(), o)
+		made, err := l.Compute(gittest.Context(t), o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if done, err := l.Land(context.Background(), made, j.saying()); err != nil || done.State != landing.Undone {
+		if done, err := l.Land(gittest.Context(t), made, j.saying()); err != nil || done.State != landing.Undone {
 			t.Errorf("%s %q, %v", done.State, done.Reason, err)
 		}
 	})
@@ -112,7 +112,7 @@ func TestPackedBranchesAreOnTheDiskBeforeTheyAreSwapped(t *testing.T) {
 func TestWhatIsNotWhatWasComputedIsNotJournaled(t *testing.T) {
 	r := testRepo(t, map[string]blob{"a": text("1\n"), "b": text("2\n")})
 	l := &landing.Lander{Host: beside}
-	made, err := l.Compute(t.Context(), r.order(t, map[string]blob{"a": text("3\n"), "b": text("4\n")}))
+	made, err := l.Compute(gittest.Context(t), r.order(t, map[string]blob{"a": text("3\n"), "b": text("4\n")}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestWhatIsNotWhatWasComputedIsNotJournaled(t *testing.T) {
 		bad.Edits = slices.Clone(made.Edits)
 		spoil(&bad)
 		j := &journal{}
-		if done, err := l.Land(t.Context(), bad, j.steps()); err == nil || done.State != "" || j.row != nil {
+		if done, err := l.Land(gittest.Context(t), bad, j.steps()); err == nil || done.State != "" || j.row != nil {
 			t.Errorf("%s: %q, %v, row %+v; want an error and no row", name, done.State, err, j.row)
 		}
 	}

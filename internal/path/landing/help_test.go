@@ -18,12 +18,14 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/landing"
 )
 
 // tb is what a test or a property's check offers.
 type tb interface {
+	gittest.TB
 	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
@@ -67,7 +69,7 @@ type repo struct {
 
 func openRepo(t tb, top string) repo {
 	t.Helper()
-	p, err := git.Open(context.Background(), top)
+	p, err := git.Open(gittest.Context(t), top)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func openRepo(t tb, top string) repo {
 // newRepo makes a repository whose main holds files.
 func newRepo(t tb, top string, files map[string]blob) repo {
 	t.Helper()
-	gitIn(t, top, "", "init", "-q", "-b", "main")
+	gitIn(t, top, "", "init", "-q", "-b", "main", "--template=")
 	gitIn(t, top, "", "config", "user.name", "P")
 	gitIn(t, top, "", "config", "user.email", "p@example.org")
 	r := openRepo(t, top)
@@ -107,16 +109,29 @@ func (r repo) approve(t tb, base git.OID, files map[string]blob) git.OID {
 	if base != "" {
 		run("", "read-tree", string(base))
 	}
-	var gone, come strings.Builder
+	texts, err := os.MkdirTemp("", "approve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(texts)
+	var lines, from strings.Builder
+	var come []string
 	for _, p := range slices.Sorted(maps.Keys(files)) {
-		f := files[p]
-		if f.mode == "" {
-			fmt.Fprintf(&gone, "0 %s\t%s\x00", strings.Repeat("0", 40), p)
+		if files[p].mode == "" {
+			fmt.Fprintf(&lines, "0 %s\t%s\x00", strings.Repeat("0", 40), p)
 			continue
 		}
-		fmt.Fprintf(&come, "%s %s\t%s\x00", f.mode, run(f.text, "hash-object", "-w", "--stdin", "--no-filters"), p)
+		at := filepath.Join(texts, fmt.Sprint(len(come)))
+		put(t, at, files[p].text, 0o600)
+		fmt.Fprintln(&from, at)
+		come = append(come, p)
 	}
-	run(gone.String()+come.String(), "update-index", "-z", "--index-info")
+
+	written := strings.Fields(run(from.String(), "hash-object", "-w", "--stdin-paths", "--no-filters"))
+	for i, p := range come {
+		fmt.Fprintf(&lines, "%s %s\t%s\x00", files[p].mode, written[i], p)
+	}
+	run(lines.String(), "update-index", "-z", "--index-info")
 	args := []string{"commit-tree", "-m", "approved", run("", "write-tree")}
 	if base != "" {
 		args = append(args, "-p", string(base))
@@ -135,7 +150,7 @@ func (r repo) order(t tb, files map[string]blob) landing.Order {
 
 func (r repo) orderFrom(t tb, base, source git.OID) landing.Order {
 	t.Helper()
-	edits, err := r.dir.Edits(context.Background(), base, source)
+	edits, err := r.dir.Edits(gittest.Context(t), base, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +181,12 @@ func (j *journal) open() bool {
 func (r repo) land(t tb, o landing.Order) landing.Landing {
 	t.Helper()
 	l := &landing.Lander{Host: beside}
-	computed, err := l.Compute(context.Background(), o)
+	computed, err := l.Compute(gittest.Context(t), o)
 	if err != nil {
 		t.Fatalf("compute: %v", err)
 	}
 	j := &journal{}
-	done, err := l.Land(context.Background(), computed, j.steps())
+	done, err := l.Land(gittest.Context(t), computed, j.steps())
 	if err != nil || done.State != landing.Landed {
 		t.Fatalf("land: %s %q: %v", done.State, done.Reason, err)
 	}
@@ -348,7 +363,7 @@ func beside(ctx context.Context, p git.Project, _ ...git.OID) (git.Dir, error) {
 // refsBeside are the refs of ours that are left in the repository that beside made.
 func refsBeside(t *testing.T, r repo) string {
 	t.Helper()
-	host, err := beside(t.Context(), r.Project)
+	host, err := beside(gittest.Context(t), r.Project)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/who/person/persontest"
 )
@@ -91,7 +92,7 @@ func TestAsRootASwappedFolderIsNotEntered(t *testing.T) {
 	}
 	o.Project.UID = 54321
 	o.Project.Top = trap
-	_, err := (&landing.Lander{Host: beside}).Compute(t.Context(), o)
+	_, err := (&landing.Lander{Host: beside}).Compute(gittest.Context(t), o)
 	if err == nil || !strings.Contains(err.Error(), "belongs to uid 54322") {
 		t.Errorf("%v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/who/person/persontest"
 )
@@ -41,7 +42,7 @@ exec %[4]s "$@"
 			t.Setenv("PATH", wrapped+":"+path)
 			j := &journal{}
 			if crashed, err := disktest.Run(func() error {
-				return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j)
+				return attempt(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, j)
 			}); err != nil || !crashed || j.row != nil {
 				t.Fatal(crashed, err, j.row)
 			}
@@ -125,7 +126,7 @@ func TestAPackThatWasGivenHalfGoesWithItsFolder(t *testing.T) {
 	o := r.order(t, hundred())
 	c := &disktest.Crash{At: indexOf(t, &world{template: r.Top, made: r, order: o}, "git:link")}
 	if crashed, err := disktest.Run(func() error {
-		return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{})
+		return attempt(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{})
 	}); err != nil || !crashed {
 		t.Fatal(crashed, err)
 	}
@@ -139,7 +140,7 @@ func TestAPackThatWasGivenHalfGoesWithItsFolder(t *testing.T) {
 	}
 	other := filepath.Join(r.CommonDir, "objects/pack/pack-0123456789012345678901234567890123456789.pack")
 	put(t, other, "theirs", 0o444)
-	if err := (&landing.Lander{}).ClearAside(t.Context(), r.Project); err != nil {
+	if err := (&landing.Lander{}).ClearAside(gittest.Context(t), r.Project); err != nil {
 		t.Fatal(err)
 	}
 	if left := halfMade(t, r); len(left) != 1 || left[0] != other {
@@ -156,7 +157,7 @@ func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.
 		t.Run(when, func(t *testing.T) {
 			r, o := plain(t)
 			collect := func() {
-				host, err := beside(t.Context(), r.Project)
+				host, err := beside(gittest.Context(t), r.Project)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -167,7 +168,7 @@ func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.
 			if when != "journal" {
 				l.Ops = meddle(when, true, collect)
 			}
-			computed, err := l.Compute(t.Context(), o)
+			computed, err := l.Compute(gittest.Context(t), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,7 +177,7 @@ func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.
 			if journaled := steps.Journal; when == "journal" {
 				steps.Journal = func(l landing.Landing) error { collect(); return journaled(l) }
 			}
-			if done, err := l.Land(t.Context(), computed, steps); err != nil || done.State != landing.Landed {
+			if done, err := l.Land(gittest.Context(t), computed, steps); err != nil || done.State != landing.Landed {
 				t.Fatalf("%s %q, %v", done.State, done.Reason, err)
 			}
 			gitIn(t, r.Top, "", "fsck", "--strict")
@@ -193,7 +194,7 @@ func TestWhatIsTornAmongThePersonsObjectsDoesNotCountAsLanded(t *testing.T) {
 			o := r.order(t, map[string]blob{"new": text("torn\n")})
 			gitIn(t, r.Top, "", "checkout", "-q", "-b", "elsewhere")
 			o.WorkTree = false
-			host, err := beside(t.Context(), r.Project)
+			host, err := beside(gittest.Context(t), r.Project)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,11 +217,11 @@ func TestWhatIsTornAmongThePersonsObjectsDoesNotCountAsLanded(t *testing.T) {
 			} else {
 				tear()
 			}
-			computed, err := l.Compute(t.Context(), o)
+			computed, err := l.Compute(gittest.Context(t), o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			done, err := l.Land(t.Context(), computed, (&journal{}).steps())
+			done, err := l.Land(gittest.Context(t), computed, (&journal{}).steps())
 			if shown, unreadable := tryGit(r.Top, "", "show", "main:new"); done.State == landing.Landed && unreadable != nil {
 				t.Errorf("it landed, says the row, and git says %s", shown)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/who/person/persontest"
 )
@@ -62,7 +63,7 @@ func TestAPersonWhoEditsMeanwhileLosesNothing(t *testing.T) {
 			path := filepath.Join(r.Top, c.path)
 			j := &journal{}
 			l := &landing.Lander{Host: beside, Ops: meddle(c.op, c.after, func() { c.do(path) })}
-			if err := attempt(l, o, j); err != nil {
+			if err := attempt(t, l, o, j); err != nil {
 				t.Fatal(err)
 			}
 			if j.row.State != c.want {
@@ -130,7 +131,7 @@ func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
 	}
 	defer f.Close()
 	j := &journal{}
-	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil {
+	if err := attempt(t, &landing.Lander{Host: beside}, o, j); err != nil {
 		t.Fatal(err)
 	}
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "has a.txt open for writing") {
@@ -170,7 +171,7 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 			}
 		})
 		j := &journal{}
-		if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+		if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 			t.Fatal(err)
 		}
 		if slot == "" || j.row.State != landing.Landed || !strings.Contains(j.row.Reason, "your version of a.txt is kept as ") {
@@ -205,7 +206,7 @@ func TestAGitDirectoryOnAnotherFileSystemWorks(t *testing.T) {
 	r, o := separate(t)
 	before := look(t, r.Top)
 	j := &journal{}
-	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil || j.row.State != landing.Landed {
+	if err := attempt(t, &landing.Lander{Host: beside}, o, j); err != nil || j.row.State != landing.Landed {
 		t.Fatalf("%v %v", err, j.row)
 	}
 	if filepath.Dir(j.row.Staging) != r.Top {
@@ -225,7 +226,7 @@ func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
 		r, o := separate(t)
 		before := look(t, r.Top)
 		j, c := &journal{}, &disktest.Crash{At: at, After: true}
-		if _, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
+		if _, err := disktest.Run(func() error { return attempt(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, j) }); err != nil {
 			t.Fatal(err)
 		}
 		if !c.Crashed() {
@@ -277,7 +278,7 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 				r, o := w.copy(t)
 				j := &journal{}
 				crash := &disktest.Crash{At: at, After: true}
-				if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: crash.Ops()}, o, j) }); !crashed || err != nil {
+				if crashed, err := disktest.Run(func() error { return attempt(t, &landing.Lander{Host: beside, Ops: crash.Ops()}, o, j) }); !crashed || err != nil {
 					t.Fatal(crashed, err)
 				}
 				if err := os.Remove(filepath.Join(r.GitDir, "index.lock")); err != nil {
@@ -286,7 +287,7 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 				c.do(t, r)
 				tip := gitIn(t, r.Top, "", "rev-parse", "main")
 				l := &landing.Lander{Host: beside, Wait: 100 * time.Millisecond}
-				if _, err := l.Recover(t.Context(), *j.row, j.steps()); err != nil {
+				if _, err := l.Recover(gittest.Context(t), *j.row, j.steps()); err != nil {
 					t.Fatal(err)
 				}
 				if j.row.State != c.want {
@@ -315,7 +316,7 @@ func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
 			before := look(t, r.Top)
 			j := &journal{}
 			ops := meddle(op, true, func() { os.Remove(filepath.Join(r.GitDir, "index.lock")) })
-			if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+			if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 				t.Fatal(err)
 			}
 			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "removed the lock") {
@@ -338,7 +339,7 @@ func TestAPersonsGitWaitsForALanding(t *testing.T) {
 	var said string
 	ops := meddle("tree:replace", false, func() { said, _ = tryGit(r.Top, "", "commit", "-qam", "in between") })
 	j := &journal{}
-	if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 		t.Fatal(err)
 	}
 	if j.row.State != landing.Landed || !strings.Contains(said, "index.lock") {
@@ -362,7 +363,7 @@ func TestAnEditThatCameOutJustBeforeACrashGoesBack(t *testing.T) {
 				return c.Ops().Around(name, do)
 			}}
 			j := &journal{}
-			if crashed, err := disktest.Run(func() error { return attempt(&landing.Lander{Host: beside, Ops: ops}, o, j) }); !crashed || err != nil {
+			if crashed, err := disktest.Run(func() error { return attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j) }); !crashed || err != nil {
 				t.Fatal(crashed, err)
 			}
 			recoverAll(t, j, disk.Ops{})
@@ -390,7 +391,7 @@ func TestAFolderThatAPersonMadeStays(t *testing.T) {
 		overwrite("mine")(filepath.Join(r.Top, "dir/-rf")) // in the way of a file that comes
 	})
 	j := &journal{}
-	if err := attempt(&landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := os.Stat(filepath.Join(r.Top, "new")); err != nil || st.Mode().Perm() != 0o700 || j.row.State != landing.Undone {
@@ -417,7 +418,7 @@ func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing
 			return seen.Ops().Around(op, do)
 		}}
 		j := &journal{}
-		if err := attempt(&landing.Lander{Host: beside, Ops: ops, Wait: 100 * time.Millisecond}, o, j); err != nil {
+		if err := attempt(t, &landing.Lander{Host: beside, Ops: ops, Wait: 100 * time.Millisecond}, o, j); err != nil {
 			t.Fatal(err)
 		}
 		if ends {

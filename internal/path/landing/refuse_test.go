@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/who/person/persontest"
@@ -168,13 +169,13 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, o := plain(t)
 			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-			computed, err := l.Compute(t.Context(), o)
+			computed, err := l.Compute(gittest.Context(t), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.make(t, r, &o)
 			before := walk(t, r.Top)
-			_, err = l.Compute(t.Context(), o)
+			_, err = l.Compute(gittest.Context(t), o)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Fatalf("compute says %v, want %v", err, c.want)
 			}
@@ -183,8 +184,8 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 				t.Errorf("message %q, next %q; want %q, %q", p.Text, p.Next, c.words, c.next)
 			}
 			if errors.Is(err, landing.ErrOddState) && !strings.HasPrefix(c.name, "touched path") { // of which a request does not know
-				_, inspect := l.Inspect(t.Context(), r.Project, "main")
-				_, land := l.Land(t.Context(), computed, (&journal{}).steps())
+				_, inspect := l.Inspect(gittest.Context(t), r.Project, "main")
+				_, land := l.Land(gittest.Context(t), computed, (&journal{}).steps())
 				for _, again := range []error{inspect, land} {
 					if q := problem.Of(again); again == nil || q.Kind != p.Kind || q.Text != p.Text || q.Next != p.Next {
 						t.Errorf("%q, next %q; at another time %v, next %q", p.Text, p.Next, again, q.Next)
@@ -230,14 +231,14 @@ func TestWhatChangesBetweenComputeAndLandIsRefusedToo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, o := plain(t)
 			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-			computed, err := l.Compute(t.Context(), o)
+			computed, err := l.Compute(gittest.Context(t), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			meanwhile.do(r)
 			before := walk(t, r.Top)
 			j := &journal{}
-			done, err := l.Land(t.Context(), computed, j.steps())
+			done, err := l.Land(gittest.Context(t), computed, j.steps())
 			if !errors.Is(err, meanwhile.want) || done.State != "" || j.row != nil {
 				t.Errorf("%q %v, want %v and no row", done.State, err, meanwhile.want)
 			}
@@ -259,7 +260,7 @@ func TestWhatComesToBeConvertedWhileALandingIsUnderWayIsRefused(t *testing.T) {
 			var before picture
 			j := &journal{}
 			l := &landing.Lander{Host: beside, Ops: meddle(name, true, func() { do(r); before = look(t, r.Top) })}
-			if err := attempt(l, o, j); err != nil {
+			if err := attempt(t, l, o, j); err != nil {
 				t.Fatal(err)
 			}
 			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "a cannot land: git converts it") {
@@ -279,12 +280,12 @@ func TestWhatComesToBeConvertedWhileALandingIsUnderWayIsRefused(t *testing.T) {
 func TestWhatGoesBackIsNotHeldUpByWhatGitConvertsByNow(t *testing.T) {
 	r, o := plain(t)
 	put(t, filepath.Join(r.Top, ".git/info/attributes"), "a eol=crlf\n", 0o644)
-	if err := attempt(&landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrConverts) {
+	if err := attempt(t, &landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrConverts) {
 		t.Fatalf("error is %v", err)
 	}
 	o.Back = true
 	j := &journal{}
-	if err := attempt(&landing.Lander{Host: beside}, o, j); err != nil || j.row.State != landing.Landed {
+	if err := attempt(t, &landing.Lander{Host: beside}, o, j); err != nil || j.row.State != landing.Landed {
 		t.Errorf("%s %q, %v", j.row.State, j.row.Reason, err)
 	}
 }
@@ -293,12 +294,12 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 	r, o := plain(t)
 	before := look(t, r.Top)
 	l := &landing.Lander{Host: beside}
-	computed, err := l.Compute(t.Context(), o)
+	computed, err := l.Compute(gittest.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	no := errors.New("the database is read-only")
-	done, err := l.Land(t.Context(), computed, landing.Steps{Journal: func(landing.Landing) error { return no }})
+	done, err := l.Land(gittest.Context(t), computed, landing.Steps{Journal: func(landing.Landing) error { return no }})
 	if !errors.Is(err, no) || done.State != "" {
 		t.Errorf("%q, %v", done.State, err)
 	}
@@ -313,23 +314,23 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 func TestInspectNamesTheBranchThatIsCheckedOut(t *testing.T) {
 	r, _ := plain(t)
 	l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-	site, err := l.Inspect(t.Context(), r.Project, "")
+	site, err := l.Inspect(gittest.Context(t), r.Project, "")
 	if err != nil || site.Branch != "main" || !site.CheckedOut || string(site.Head) != gitIn(t, r.Top, "", "rev-parse", "main") {
 		t.Errorf("%+v, %v", site, err)
 	}
-	if site, err = l.Inspect(t.Context(), r.Project, "conflicting"); err != nil || site.CheckedOut {
+	if site, err = l.Inspect(gittest.Context(t), r.Project, "conflicting"); err != nil || site.CheckedOut {
 		t.Errorf("%+v, %v", site, err)
 	}
-	if _, err = l.Inspect(t.Context(), r.Project, "absent"); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), `"absent"`) {
+	if _, err = l.Inspect(gittest.Context(t), r.Project, "absent"); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), `"absent"`) {
 		t.Error(err)
 	}
 	put(t, filepath.Join(r.GitDir, "MERGE_HEAD"), "x", 0o644)
-	if _, err = l.Inspect(t.Context(), r.Project, ""); !errors.Is(err, landing.ErrOddState) {
+	if _, err = l.Inspect(gittest.Context(t), r.Project, ""); !errors.Is(err, landing.ErrOddState) {
 		t.Error(err)
 	}
 	empty := t.TempDir()
 	gitIn(t, empty, "", "init", "-q", "-b", "main")
-	if _, err = l.Inspect(t.Context(), openRepo(t, empty).Project, ""); !errors.Is(err, landing.ErrBranch) || !strings.Contains(problem.Of(err).Next, "commit --allow-empty") {
+	if _, err = l.Inspect(gittest.Context(t), openRepo(t, empty).Project, ""); !errors.Is(err, landing.ErrBranch) || !strings.Contains(problem.Of(err).Next, "commit --allow-empty") {
 		t.Errorf("a repository without commits: %v, next %q", err, problem.Of(err).Next)
 	}
 }
@@ -346,13 +347,13 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 		return do()
 	}}
 	first := make(chan error, 1)
-	go func() { first <- attempt(&landing.Lander{Host: beside, Ops: ops}, orders[0], &journal{}) }()
+	go func() { first <- attempt(t, &landing.Lander{Host: beside, Ops: ops}, orders[0], &journal{}) }()
 	<-entered
-	if err := attempt(&landing.Lander{Host: beside, Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) || !errors.Is(err, landing.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d (", os.Getpid())) {
+	if err := attempt(t, &landing.Lander{Host: beside, Wait: 50 * time.Millisecond}, orders[1], &journal{}); !errors.Is(err, landing.ErrBusy) || !errors.Is(err, landing.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d (", os.Getpid())) {
 		t.Fatalf("the second landing says %v, want busy, and who holds the lock", err)
 	}
 	second := make(chan error, 1)
-	computed, err := (&landing.Lander{Host: beside}).Compute(t.Context(), orders[1])
+	computed, err := (&landing.Lander{Host: beside}).Compute(gittest.Context(t), orders[1])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 )
 
@@ -44,13 +45,13 @@ func TestAPersonWhoCommitsAndPacksMeanwhileStopsNoLanding(t *testing.T) {
 				default: // they are still at it
 				}
 			}
-			if _, err = (&landing.Lander{Host: beside}).Inspect(t.Context(), r.Project, "main"); err != nil {
+			if _, err = (&landing.Lander{Host: beside}).Inspect(gittest.Context(t), r.Project, "main"); err != nil {
 				break
 			}
 			o.Landing += "x"
 			var computed landing.Landing
-			if computed, err = (&landing.Lander{Host: beside}).Compute(t.Context(), o); err == nil {
-				done, err = (&landing.Lander{Host: beside}).Land(t.Context(), computed, (&journal{}).steps())
+			if computed, err = (&landing.Lander{Host: beside}).Compute(gittest.Context(t), o); err == nil {
+				done, err = (&landing.Lander{Host: beside}).Land(gittest.Context(t), computed, (&journal{}).steps())
 			}
 		}
 		if err != nil || done.State != landing.Landed {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
 
@@ -24,7 +25,7 @@ func TestALayerThatSomethingStandsOnOrSomebodyHoldsStays(t *testing.T) {
 	}
 	there := func(what string, want ...int) {
 		t.Helper()
-		if _, err := k.Evict(t.Context(), 0, 0); err != nil {
+		if _, err := k.Evict(gittest.Context(t), 0, 0); err != nil {
 			t.Fatal(err)
 		}
 		var got []int
@@ -37,7 +38,7 @@ func TestALayerThatSomethingStandsOnOrSomebodyHoldsStays(t *testing.T) {
 	}
 	k.stood = []git.OID{tree(t, h, commits[2])}
 	there("with a workspace on the last", 1, 2, 3)
-	_, release, err := k.Open(t.Context(), h.Host, tree(t, h, commits[1]), commits[1])
+	_, release, err := k.Open(gittest.Context(t), h.Host, tree(t, h, commits[1]), commits[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestALayerThatSomethingStandsOnOrSomebodyHoldsStays(t *testing.T) {
 	k.open(h, commits[0])
 	unreadable := errors.New("a record cannot be read")
 	k.Standing = func(func(git.OID)) error { return unreadable }
-	if _, err := k.Evict(t.Context(), 0, 0); !errors.Is(err, unreadable) {
+	if _, err := k.Evict(gittest.Context(t), 0, 0); !errors.Is(err, unreadable) {
 		t.Errorf("what stands on it is not known: %v", err)
 	}
 	if entries, err := os.ReadDir(k.Root); err != nil || len(entries) != 1 {
@@ -88,7 +89,7 @@ func TestLayersGoByAgeAndThenByRoomTheLongestUnusedFirst(t *testing.T) {
 		{24 * time.Hour, each + each/2, []int{3}},
 		{-1, 0, nil},
 	} {
-		freed, err := k.Evict(t.Context(), step.keep, step.quota)
+		freed, err := k.Evict(gittest.Context(t), step.keep, step.quota)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,11 +124,11 @@ func TestWhatTrimmingWouldRemoveIsWhatItRemoves(t *testing.T) {
 	for _, l := range all {
 		k.age(l.Tree, 2*time.Hour)
 	}
-	would, err := k.Surplus(t.Context())
+	would, err := k.Surplus(gittest.Context(t))
 	if err != nil || len(would) != 2 || len(k.all()) != 3 {
 		t.Fatalf("would remove %v of %v, %v", would, all, err)
 	}
-	freed, err := k.Trim(t.Context())
+	freed, err := k.Trim(gittest.Context(t))
 	if left := k.all(); err != nil || freed != would[0].Bytes+would[1].Bytes || len(left) != 1 || left[0].Depth != 1 {
 		t.Errorf("freed %d of %v, left %v, %v", freed, would, left, err)
 	}
@@ -140,7 +141,7 @@ func TestLayersOfAProjectThatNothingNeedsAreFew(t *testing.T) {
 	for i := range 9 {
 		all["new"] = fmt.Sprint(i)
 		k.open(h, h.Commit(all))
-		if err := k.Shed(t.Context()); err != nil {
+		if err := k.Shed(gittest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(k.all()); n > 6 {

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/layer"
 	"sallyport/internal/path/repository"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -52,7 +53,7 @@ func store(t *testing.T) *shelf {
 // open makes the layer of a commit, or finds it, and lets it go again.
 func (k *shelf) open(h *wt.History, commit git.OID) layer.Layer {
 	k.t.Helper()
-	l, release, err := k.Open(k.t.Context(), h.Host, tree(k.t, h, commit), commit)
+	l, release, err := k.Open(gittest.Context(k.t), h.Host, tree(k.t, h, commit), commit)
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func (k *shelf) stand(h *wt.History, commit git.OID) layer.Layer {
 
 func tree(t *testing.T, h *wt.History, commit git.OID) git.OID {
 	t.Helper()
-	oid, err := h.Host.Tree(t.Context(), commit)
+	oid, err := h.Host.Tree(gittest.Context(t), commit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func tree(t *testing.T, h *wt.History, commit git.OID) git.OID {
 
 func (k *shelf) all() []layer.Info {
 	k.t.Helper()
-	found, err := k.All(k.t.Context())
+	found, err := k.All(gittest.Context(k.t))
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestALayerHoldsTheBytesOfItsTreeWhateverAttributesSay(t *testing.T) {
 		"a.txt": "one\ntwo\n", "id.txt": "$Id$\n", "run": "x+#!/bin/sh\n", "l": "->a.txt",
 		".gitattributes": "*.txt eol=crlf ident working-tree-encoding=UTF-16 filter=x\n",
 	})
-	host, err := repository.New(repository.Config{Root: filepath.Join(t.TempDir(), "repos")}).Open(t.Context(), h.P, commit) // which knows no attributes
+	host, err := repository.New(repository.Config{Root: filepath.Join(t.TempDir(), "repos")}).Open(gittest.Context(t), h.P, commit) // which knows no attributes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestTwoCallersMakeALayerOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
-			_, release, err := k.Open(t.Context(), h.Host, of, commit)
+			_, release, err := k.Open(gittest.Context(t), h.Host, of, commit)
 			if err != nil {
 				t.Error(err)
 				return
@@ -226,7 +227,7 @@ func TestALayerKeepsTheOneItStandsOnUntilItsNoteNamesIt(t *testing.T) {
 	k = at(t, t.TempDir(), layer.Config{Ops: disk.Ops{Around: func(op string, do func() error) error {
 		if op == "layer:note" && armed { // what clearing up after another change does at any moment
 			armed = false
-			if _, err := k.Evict(t.Context(), 0, 0); err != nil {
+			if _, err := k.Evict(gittest.Context(t), 0, 0); err != nil {
 				t.Error(err)
 			}
 		}
@@ -288,16 +289,17 @@ func TestALayerThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 		weak := at(t, root, layer.Config{Ops: c.Ops()})
 		weak.stood = sound.stood
 		if _, err := disktest.Run(func() error {
-			_, release, err := weak.Open(t.Context(), h.Host, tree(t, h, second), second)
+			_, release, err := weak.Open(gittest.Context(t), h.Host, tree(t, h, second), second)
 			if err != nil {
 				return err
 			}
 			release()
-			_, err = weak.Evict(t.Context(), 0, 0)
+			_, err = weak.Evict(gittest.Context(t), 0, 0)
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
+		gittest.Restart(t)
 		if got := sound.all()[0]; got.Depth != 1 || !got.InUse || got.Tree != tree(t, h, first) {
 			t.Errorf("the first base's layer is %+v", got)
 		}
@@ -334,7 +336,7 @@ func TestATreeThatReachesOutIsNotLaidOverAnything(t *testing.T) {
 	inner := mktree(t, h.P.Top, strings.ReplaceAll(entry, "\ta", "\tconfig"))
 	for _, name := range []string{".git", "..", ".GIT"} {
 		out := git.OID(mktree(t, h.P.Top, entry+"\n040000 tree "+inner+"\t"+name))
-		if _, release, err := k.Open(t.Context(), h.Host, out, ""); err == nil {
+		if _, release, err := k.Open(gittest.Context(t), h.Host, out, ""); err == nil {
 			release()
 			t.Errorf("%s: a layer was made", name)
 		}

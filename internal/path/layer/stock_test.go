@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/layer"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -32,7 +33,7 @@ func stockID(family, generation string) layer.StockID {
 // leave makes a stock whose commands wrote a file into the folder of caches.
 func leave(t *testing.T, k *layer.Stocks, id layer.StockID, kind layer.StockKind, cache string) (layer.Stock, error) {
 	t.Helper()
-	s, release, err := k.Make(t.Context(), id, layer.StockNote{Kind: kind, Made: time.Now()}, wt.Self(), layer.Stock{}, func(r layer.Room) error {
+	s, release, err := k.Make(gittest.Context(t), id, layer.StockNote{Kind: kind, Made: time.Now()}, wt.Self(), layer.Stock{}, func(r layer.Room) error {
 		return os.WriteFile(filepath.Join(r.Cache.Upper, "f"), []byte(cache), 0o644)
 	})
 	if err == nil {
@@ -50,7 +51,7 @@ func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 		other.UID, other.GID = 64124, 64124
 	}
 	n := layer.StockNote{Kind: layer.Checks, Made: time.Now()}
-	s, release, err := k.Make(t.Context(), stockID("a", "1"), n, other, layer.Stock{}, func(r layer.Room) error {
+	s, release, err := k.Make(gittest.Context(t), stockID("a", "1"), n, other, layer.Stock{}, func(r layer.Room) error {
 		in := func(name string) string { return filepath.Join(r.Cache.Upper, name) }
 		return errors.Join(
 			os.MkdirAll(in("go-build/ab"), 0o755), os.WriteFile(in("go-build/ab/x-a"), nil, 0o644), os.WriteFile(in("other"), nil, 0o644),
@@ -110,7 +111,7 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 			t.Errorf("foretold %v, %v", foretold, err)
 		}
 		before, _ := k.All()
-		if _, err := k.Trim(t.Context()); err != nil {
+		if _, err := k.Trim(gittest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
 		left, err := k.All()
@@ -165,7 +166,7 @@ func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 			if _, err := leave(t, weak, id, layer.Checks, "cached"); err != nil {
 				return err
 			}
-			_, err := weak.Trim(t.Context())
+			_, err := weak.Trim(gittest.Context(t))
 			return err
 		}); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/layer"
@@ -38,7 +39,7 @@ func (h *history) spec(change string, base git.OID) workspace.Spec {
 
 func (h *history) prepare(m *workspace.Manager, change string, base git.OID) workspace.Workspace {
 	h.t.Helper()
-	w, err := m.Prepare(h.t.Context(), h.spec(change, base))
+	w, err := m.Prepare(gittest.Context(h.t), h.spec(change, base))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func (h *history) prepare(m *workspace.Manager, change string, base git.OID) wor
 
 func layers(t testing.TB, m *workspace.Manager) []layer.Info {
 	t.Helper()
-	found, err := m.Layers.All(t.Context())
+	found, err := m.Layers.All(gittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func layers(t testing.TB, m *workspace.Manager) []layer.Info {
 
 func layerOf(t testing.TB, m *workspace.Manager, h *history, commit git.OID) layer.Info {
 	t.Helper()
-	tree, err := h.Host.Tree(t.Context(), commit)
+	tree, err := h.Host.Tree(gittest.Context(t), commit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func layerOf(t testing.TB, m *workspace.Manager, h *history, commit git.OID) lay
 
 func evictAll(t testing.TB, m *workspace.Manager) int64 {
 	t.Helper()
-	freed, err := m.Layers.Evict(t.Context(), 0, 0)
+	freed, err := m.Layers.Evict(gittest.Context(t), 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestAWorkspaceOnADeltaIsTheOneOnAFullBase(t *testing.T) {
 			defer func() {
 				for _, left := range []id.Change{id.Change(change), id.Change(change + "-2"), id.Change(change + "-3"), id.Change(change + "-4")} {
 					for _, m := range []*workspace.Manager{m, plain} {
-						if err := m.Remove(t.Context(), left); err != nil {
+						if err := m.Remove(gittest.Context(t), left); err != nil {
 							t.Error(err)
 						}
 					}
@@ -168,7 +169,7 @@ func TestAWorkspaceOnADeltaIsTheOneOnAFullBase(t *testing.T) {
 // walked is what a walk finds, without times.
 func walked(t *testing.T, m *workspace.Manager, w workspace.Workspace) workspace.Diff {
 	t.Helper()
-	d, err := m.Walk(t.Context(), w)
+	d, err := m.Walk(gittest.Context(t), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestLayersDoNotStandOnEachOtherWithoutEnd(t *testing.T) {
 			}
 			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "s"), Strategy: s})
 			h := newHistory(t)
-			files := wt.Many(300)
+			files := wt.Many(100)
 			var depths []int
 			var w workspace.Workspace
 			for i := range 23 {
@@ -231,7 +232,7 @@ func TestALayerThatSomethingStandsOnIsNeverEvicted(t *testing.T) {
 	}
 	remove := func(i int) {
 		t.Helper()
-		if err := m.Remove(t.Context(), id.Change(fmt.Sprintf("chg-%08d", i))); err != nil {
+		if err := m.Remove(gittest.Context(t), id.Change(fmt.Sprintf("chg-%08d", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,7 +244,7 @@ func TestALayerThatSomethingStandsOnIsNeverEvicted(t *testing.T) {
 	if evictAll(t, m); !slices.Equal(there(), []int{1, 2, 3}) {
 		t.Fatalf("layers below a workspace's were evicted: %v", there())
 	}
-	shown, err := m.Materialize(t.Context(), h.spec("chg-00000001", commits[1]), commits[1])
+	shown, err := m.Materialize(gittest.Context(t), h.spec("chg-00000001", commits[1]), commits[1])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,14 +252,14 @@ func TestALayerThatSomethingStandsOnIsNeverEvicted(t *testing.T) {
 	if evictAll(t, m); !slices.Equal(there(), []int{1, 2, 0}) {
 		t.Fatalf("with a throw-away workspace on the second: %v", there())
 	}
-	if err := m.Discard(t.Context(), shown); err != nil {
+	if err := m.Discard(gittest.Context(t), shown); err != nil {
 		t.Fatal(err)
 	}
-	tree, err := h.Host.Tree(t.Context(), commits[1])
+	tree, err := h.Host.Tree(gittest.Context(t), commits[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, release, err := m.Layers.Open(t.Context(), h.Host, tree, "")
+	_, release, err := m.Layers.Open(gittest.Context(t), h.Host, tree, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestALayerIsOfUseWhenAWorkspaceOnItIsMadeAndWhenItGoes(t *testing.T) {
 		t.Errorf("made on it, it was last used at %s", at)
 	}
 	old()
-	if err := m.Remove(t.Context(), "chg-00000002"); err != nil {
+	if err := m.Remove(gittest.Context(t), "chg-00000002"); err != nil {
 		t.Fatal(err)
 	}
 	if at := layers(t, m)[0].LastUsed; time.Since(at) > 10*time.Minute {
@@ -310,7 +311,7 @@ func TestNothingIsEvictedAsLongAsARecordCannotBeRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "workspaces", "chg-00000001", "workspace.json"), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Layers.Evict(t.Context(), 0, 0); err == nil || !strings.Contains(err.Error(), "chg-00000001") {
+	if _, err := m.Layers.Evict(gittest.Context(t), 0, 0); err == nil || !strings.Contains(err.Error(), "chg-00000001") {
 		t.Errorf("said %v", err)
 	}
 	if entries, err := os.ReadDir(filepath.Join(root, "layers")); err != nil || len(entries) != 1 {
@@ -326,7 +327,7 @@ func TestABaseWhoseLayersArePartlyGoneIsMadeAnew(t *testing.T) {
 	h.prepare(m, "chg-00000001", first)
 	second := h.Commit(map[string]string{"b": "1"})
 	h.prepare(m, "chg-00000002", second)
-	if err := m.Remove(t.Context(), "chg-00000002"); err != nil {
+	if err := m.Remove(gittest.Context(t), "chg-00000002"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "layers", string(layerOf(t, m, h, first).Tree))); err != nil {
@@ -346,7 +347,7 @@ func TestALayerOfAnotherProjectIsNotStoodOn(t *testing.T) {
 	if len(w.BaseFolders()) != 1 {
 		t.Errorf("stands on %q", w.BaseFolders())
 	}
-	if _, err := m.Open(t.Context(), b.spec("chg-00000001", b.Last)); problem.KindOf(err) != problem.Conflict {
+	if _, err := m.Open(gittest.Context(t), b.spec("chg-00000001", b.Last)); problem.KindOf(err) != problem.Conflict {
 		t.Errorf("said %v", err)
 	}
 }

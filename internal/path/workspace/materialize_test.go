@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -33,10 +34,10 @@ func TestAMaterializedTreeIsExactlyTheCommits(t *testing.T) {
 				wt.Git(t, p.Top, "rm", "-rqf", "--ignore-unmatch", ".")
 				wt.Files(t, p.Top, files)
 				_, commit := wt.Commit(t, p.Top)
-				if _, err := m.EnsureRepository(t.Context(), p, commit); err != nil {
+				if _, err := m.EnsureRepository(gittest.Context(t), p, commit); err != nil {
 					t.Fatal(err)
 				}
-				w, err := m.Materialize(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}, commit)
+				w, err := m.Materialize(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}, commit)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -68,7 +69,7 @@ func TestAMaterializedTreeIsExactlyTheCommits(t *testing.T) {
 				if out := wt.Edit(t, w, wt.Exec("git status --porcelain; git rev-parse HEAD^{tree} HEAD^@")); out != upon {
 					t.Errorf("git says %q, want %q", out, upon)
 				}
-				if err := m.Discard(t.Context(), w); err != nil {
+				if err := m.Discard(gittest.Context(t), w); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -80,7 +81,7 @@ func TestManyEditsAreShownAsALayerOfTheirOwn(t *testing.T) {
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, base)
-	host, err := m.EnsureRepository(t.Context(), p, head)
+	host, err := m.EnsureRepository(gittest.Context(t), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,25 +89,25 @@ func TestManyEditsAreShownAsALayerOfTheirOwn(t *testing.T) {
 	for i := range 6000 {
 		in.Writes = append(in.Writes, git.Write{Path: fmt.Sprintf("many/%d/%d", i%50, i), Mode: git.File, Data: git.Text("x")})
 	}
-	made, err := host.Import(t.Context(), "test:import", in)
+	made, err := host.Import(gittest.Context(t), "test:import", in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := m.Materialize(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Owner: wt.Self()}, made.OID)
+	w, err := m.Materialize(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Owner: wt.Self()}, made.OID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if out := wt.Edit(t, w, wt.Exec("find many -type f | wc -l; git status --porcelain")); strings.TrimSpace(out) != "6000" {
 		t.Errorf("shows %q files", out)
 	}
-	if err := m.Discard(t.Context(), w); err != nil {
+	if err := m.Discard(gittest.Context(t), w); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(filepath.Dir(w.Tree.Upper)); !os.IsNotExist(err) {
 		t.Errorf("left: %v", err)
 	}
 	prepared := prepare(t, m, base)
-	if err := m.Discard(t.Context(), prepared); err == nil {
+	if err := m.Discard(gittest.Context(t), prepared); err == nil {
 		t.Error("a prepared workspace was discarded")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -20,11 +21,11 @@ func TestPreparingTwiceKeepsWhatWasDone(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		w := prepare(t, m, base)
 		wt.Edit(t, w, wt.Write("x", "1"))
-		again, err := m.Prepare(t.Context(), w.Spec)
+		again, err := m.Prepare(gittest.Context(t), w.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened, err := m.Open(t.Context(), w.Spec)
+		opened, err := m.Open(gittest.Context(t), w.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestPreparingTwiceKeepsWhatWasDone(t *testing.T) {
 		}
 		other := w.Spec
 		other.Base = git.OID(strings.Repeat("1", 40))
-		if _, err := m.Open(t.Context(), other); problem.KindOf(err) != problem.Conflict {
+		if _, err := m.Open(gittest.Context(t), other); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("another base: %v", err)
 		}
 	})
@@ -45,7 +46,7 @@ func TestFreshThrowsAwayAndRemoveLeavesNothing(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		w := prepare(t, m, base)
 		wt.Edit(t, w, wt.Write("x", "1"), wt.Remove("src"), wt.Write("closed/x", "1"), wt.Chmod("closed", 0))
-		fresh, err := m.MakeAnew(t.Context(), w.Spec)
+		fresh, err := m.MakeAnew(gittest.Context(t), w.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,17 +55,17 @@ func TestFreshThrowsAwayAndRemoveLeavesNothing(t *testing.T) {
 		}
 		wt.Edit(t, fresh, wt.Exec("i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done; echo >x; chmod 0 ."))
 		withDescriptors(t, 350, func() {
-			if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
+			if err := m.Remove(gittest.Context(t), w.Spec.Change); err != nil {
 				t.Fatal(err)
 			}
 		})
 		if left, err := os.ReadDir(filepath.Clean(filepath.Join(w.Tree.GitDir, "..", "..", ".."))); err != nil || len(left) > 0 {
 			t.Errorf("left: %v %v", left, err)
 		}
-		if _, err := m.Open(t.Context(), w.Spec); problem.KindOf(err) != problem.NotFound {
+		if _, err := m.Open(gittest.Context(t), w.Spec); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("open after remove: %v", err)
 		}
-		if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
+		if err := m.Remove(gittest.Context(t), w.Spec.Change); err != nil {
 			t.Errorf("remove twice: %v", err)
 		}
 	})
@@ -98,7 +99,7 @@ func TestRemoveFollowsNoLink(t *testing.T) {
 		}
 		w := prepare(t, m, base)
 		wt.Edit(t, w, wt.Symlink("out", outside), wt.Symlink("deep/out", outside))
-		if err := m.Remove(t.Context(), w.Spec.Change); err != nil {
+		if err := m.Remove(gittest.Context(t), w.Spec.Change); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
@@ -144,7 +145,7 @@ func TestBranchNamesAreNoPaths(t *testing.T) {
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
 	p, head := wt.Project(t, base)
 	for _, branch := range []string{"../../../../escape", "a\nb", "", "-x", "a..b", "refs/../x"} {
-		w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: branch, Owner: wt.Self()})
+		w, err := m.MakeAnew(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: branch, Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +171,7 @@ func TestAProjectThatBorrowsObjectsWorks(t *testing.T) {
 	wt.Files(t, top, map[string]string{"own": "1"})
 	p, head := wt.Commit(t, top)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})
-	w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+	w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
 			t.Parallel() // each waits for the disk most of the time
 			p, head := wt.Project(t, base)
 			made := filepath.Join(t.TempDir(), "state")
-			if _, err := workspace.New(workspace.Config{Root: made}).EnsureRepository(t.Context(), p, head); err != nil {
+			if _, err := workspace.New(workspace.Config{Root: made}).EnsureRepository(gittest.Context(t), p, head); err != nil {
 				t.Fatal(err)
 			}
 			disktest.Everywhere(t, func(t *testing.T, c *disktest.Crash) {
@@ -201,20 +202,21 @@ func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
 				spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
 				weak := workspace.New(workspace.Config{Root: root, Ops: c.Ops(), Strategy: strategy})
 				_, err := disktest.Run(func() error {
-					if _, err := weak.Prepare(t.Context(), spec); err != nil {
+					if _, err := weak.Prepare(gittest.Context(t), spec); err != nil {
 						return err
 					}
-					if _, err := weak.MakeAnew(t.Context(), spec); err != nil {
+					if _, err := weak.MakeAnew(gittest.Context(t), spec); err != nil {
 						return err
 					}
-					if _, err := weak.Materialize(t.Context(), spec, head); err != nil {
+					if _, err := weak.Materialize(gittest.Context(t), spec, head); err != nil {
 						return err
 					}
-					return weak.Remove(t.Context(), spec.Change)
+					return weak.Remove(gittest.Context(t), spec.Change)
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
+				gittest.Restart(t)
 				m := workspace.New(workspace.Config{Root: root, Strategy: strategy})
 				wt.ClearLeft(t, m)
 				for _, where := range []string{"*/.new-*", "repos/*.git/bases/views/.new-*", "shown/*"} {
@@ -222,7 +224,7 @@ func TestPowerLostWhilePreparingLeavesNothingHalf(t *testing.T) {
 						t.Errorf("left: %q", left)
 					}
 				}
-				w, err := m.Prepare(t.Context(), spec)
+				w, err := m.Prepare(gittest.Context(t), spec)
 				if err != nil {
 					t.Fatal(err)
 				}

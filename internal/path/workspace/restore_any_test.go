@@ -8,7 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -51,6 +53,7 @@ func anyEdits(r *rapid.T) []wt.Op {
 // Any edits, any way back: what the sandbox sees is what the commit holds, and so is what the
 // next checkpoint would hold. A new workspace on the same commit sees the same.
 func TestAnyEditsGoBackToAnyState(t *testing.T) {
+	disktest.Cases(t, 25)
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
 			t.Parallel() // each waits for the disk most of the time
@@ -59,7 +62,7 @@ func TestAnyEditsGoBackToAnyState(t *testing.T) {
 			}
 			m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: strategy})
 			p, head := wt.Project(t, base)
-			host, err := m.EnsureRepository(t.Context(), p, head)
+			host, err := m.EnsureRepository(gittest.Context(t), p, head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,14 +70,14 @@ func TestAnyEditsGoBackToAnyState(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				n++
 				spec := workspace.Spec{Change: id.Change(fmt.Sprintf("chg-%08d", n)), Project: p, Base: head, Branch: "main", Owner: wt.Self()}
-				w, err := m.Prepare(t.Context(), spec)
+				w, err := m.Prepare(gittest.Context(t), spec)
 				if err != nil {
 					r.Fatal(err)
 				}
 				s := &studio{m: m, w: w, host: host, live: wt.Show(t, w)}
 				defer func() {
 					s.live.Close()
-					if err := m.Remove(t.Context(), spec.Change); err != nil {
+					if err := m.Remove(gittest.Context(t), spec.Change); err != nil {
 						r.Fatal(err)
 					}
 				}()
@@ -88,7 +91,7 @@ func TestAnyEditsGoBackToAnyState(t *testing.T) {
 				s.restore(t, to)
 				s.exactly(t, to)
 				s.live.Close()
-				if s.w, err = m.Renew(t.Context(), spec, host, states[len(states)-1]); err != nil {
+				if s.w, err = m.Renew(gittest.Context(t), spec, host, states[len(states)-1]); err != nil {
 					r.Fatal(err)
 				}
 				s.live = wt.Show(t, s.w)

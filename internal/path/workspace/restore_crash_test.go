@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -37,9 +38,10 @@ func TestARestoreThatLosesPowerAnywhereIsFinishedByTheNext(t *testing.T) {
 				state := s.keep(t)
 				s.live.Edit(t, trouble...)
 				weak := workspace.New(workspace.Config{Root: root, Strategy: strategy, Ops: c.Ops()})
-				if _, err := disktest.Run(func() error { return weak.Restore(t.Context(), s.w, s.live.View, s.host, state, nil) }); err != nil {
+				if _, err := disktest.Run(func() error { return weak.Restore(gittest.Context(t), s.w, s.live.View, s.host, state, nil) }); err != nil {
 					t.Fatal(err)
 				}
+				gittest.Restart(t)
 				s.restore(t, state)
 				s.exactly(t, state)
 			})
@@ -76,17 +78,18 @@ func TestARenewalThatLosesPowerAnywhereLeavesTheOldOrTheNew(t *testing.T) {
 				old := s.keep(t)
 				s.live.Close()
 				weak := workspace.New(workspace.Config{Root: root, Strategy: strategy, Ops: c.Ops()})
-				if _, err := disktest.Run(func() error { _, err := weak.Renew(t.Context(), spec, s.host, next); return err }); err != nil {
+				if _, err := disktest.Run(func() error { _, err := weak.Renew(gittest.Context(t), spec, s.host, next); return err }); err != nil {
 					t.Fatal(err)
 				}
+				gittest.Restart(t)
 				wt.ClearLeft(t, sound)
 				var err error
-				if s.w, err = sound.Open(t.Context(), spec); err != nil {
+				if s.w, err = sound.Open(gittest.Context(t), spec); err != nil {
 					t.Fatal(err)
 				}
 				end := s.keep(t)
 				for name, state := range map[string]git.OID{"old": old, "new": next} {
-					if edits, err := s.host.Edits(t.Context(), state, end); err != nil {
+					if edits, err := s.host.Edits(gittest.Context(t), state, end); err != nil {
 						t.Fatal(err)
 					} else if len(edits) == 0 {
 						ends[name]++
@@ -113,7 +116,7 @@ func TestARenewedWorkspaceIsTheCommitAndNothingOfTheOld(t *testing.T) {
 		s.live.Edit(t, wt.Write(".git/mine", "the old one's"))
 		for i, to := range states {
 			s.live.Close()
-			w, err := m.Renew(t.Context(), s.w.Spec, s.host, to)
+			w, err := m.Renew(gittest.Context(t), s.w.Spec, s.host, to)
 			if err != nil {
 				t.Fatalf("state %d: %v", i, err)
 			}

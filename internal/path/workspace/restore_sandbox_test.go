@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/inside/runner"
 	"sallyport/internal/path/workspace"
@@ -92,7 +93,7 @@ func settleOn(t *testing.T, m *workspace.Manager, root string, p git.Project, he
 		owner = sandbox.Owner{UID: 64124, GID: 64124}
 	}
 	s := &studio{m: m}
-	if s.w, err = m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: owner}); err != nil {
+	if s.w, err = m.Prepare(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: owner}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -100,13 +101,13 @@ func settleOn(t *testing.T, m *workspace.Manager, root string, p git.Project, he
 			t.Error(err)
 		}
 	})
-	if s.host, err = m.EnsureRepository(t.Context(), p); err != nil {
+	if s.host, err = m.EnsureRepository(gittest.Context(t), p); err != nil {
 		t.Fatal(err)
 	}
 	orders, tell := io.Pipe()
 	a := &agent{tell: tell}
 	d := bwrap.New(bwrap.Config{Self: self, Root: root})
-	a.Process, err = d.Start(t.Context(), sandbox.Spec{
+	a.Process, err = d.Start(gittest.Context(t), sandbox.Spec{
 		ID: "restore", Owner: owner, Tree: s.w.Tree, Argv: []string{"sh"}, Env: []string{"PATH=/usr/bin:/bin"},
 		Stdin: orders, Stdout: a, Stderr: a, Limits: sandbox.Limits{Timeout: 2 * sandboxtest.Patience},
 	})
@@ -126,15 +127,15 @@ func settleOn(t *testing.T, m *workspace.Manager, root string, p git.Project, he
 // back restores a running sandbox, frozen meanwhile.
 func (s *studio) back(t *testing.T, a *agent, to git.OID) {
 	t.Helper()
-	if err := a.Freeze(t.Context()); err != nil {
+	if err := a.Freeze(gittest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	view, err := a.View(t.Context())
+	view, err := a.View(gittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer view.Close()
-	if err := s.m.Restore(t.Context(), s.w, view, s.host, to, nil); err != nil {
+	if err := s.m.Restore(gittest.Context(t), s.w, view, s.host, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Thaw(); err != nil {
@@ -162,7 +163,7 @@ func TestARunningSandboxGoesBackAndWhatItsAgentWritesNextIsFound(t *testing.T) {
 		}
 		for _, to := range []git.OID{states[1], states[4], states[0], states[3], states[1]} {
 			s.back(t, a, to)
-			if edits, err := s.host.Edits(t.Context(), to, s.keep(t)); err != nil || len(edits) > 0 {
+			if edits, err := s.host.Edits(gittest.Context(t), to, s.keep(t)); err != nil || len(edits) > 0 {
 				t.Fatalf("the next checkpoint differs: %v, %v", edits, err)
 			}
 		}
@@ -175,7 +176,7 @@ func TestARunningSandboxGoesBackAndWhatItsAgentWritesNextIsFound(t *testing.T) {
 			t.Errorf("the agent said %q", said)
 		}
 		var differs []string
-		edits, err := s.host.Edits(t.Context(), states[1], s.keep(t))
+		edits, err := s.host.Edits(gittest.Context(t), states[1], s.keep(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,20 +209,20 @@ func TestAnAgentThatRunsOnWhileItIsRestoredReachesNothingOfTheHost(t *testing.T)
 		before := wt.Photo(t, outside)
 		state := s.keep(t)
 		a.do(t, "ln -s "+outside+" trap; (trap exit TERM; while :; do mv -T src was; mv -T trap src; printf x >docs/x.md; mv -T src trap; mv -T was src; ln -sf "+outside+"/x.md docs/x.md; rm -f docs/x.md; mkdir docs/x.md; rmdir docs/x.md; done) >/dev/null 2>&1 & loop=$!")
-		view, err := a.View(t.Context())
+		view, err := a.View(gittest.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer view.Close()
 		for range 25 {
-			_ = s.m.Restore(t.Context(), s.w, view, s.host, state, nil) // fails or not, as the race goes
+			_ = s.m.Restore(gittest.Context(t), s.w, view, s.host, state, nil) // fails or not, as the race goes
 		}
 		a.do(t, "kill $loop; wait $loop 2>/dev/null") // it ends behind a command, so that none of its goes on alone
 		if after := wt.Photo(t, outside); after != before {
 			t.Fatalf("outside was %s, is %s", before, after)
 		}
 		s.back(t, a, state)
-		if edits, err := s.host.Edits(t.Context(), state, s.keep(t)); err != nil || len(edits) > 0 {
+		if edits, err := s.host.Edits(gittest.Context(t), state, s.keep(t)); err != nil || len(edits) > 0 {
 			t.Errorf("the next checkpoint differs: %v, %v", edits, err)
 		}
 		var st unix.Stat_t
@@ -245,7 +246,7 @@ func TestARunningSandboxSeesABaseOfSeveralLayersAsOneAndGoesBackOnIt(t *testing.
 				wt.Files(t, p.Top, map[string]string{"docs/again": "1\n", "src/b.go": "package again\n"})
 			},
 		} {
-			if _, err := m.Prepare(t.Context(), workspace.Spec{Change: id.Change(fmt.Sprintf("chg-0000001%d", i)), Project: p, Base: head, Owner: wt.Self()}); err != nil {
+			if _, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: id.Change(fmt.Sprintf("chg-0000001%d", i)), Project: p, Base: head, Owner: wt.Self()}); err != nil {
 				t.Fatal(err)
 			}
 			change()
@@ -263,7 +264,7 @@ func TestARunningSandboxSeesABaseOfSeveralLayersAsOneAndGoesBackOnIt(t *testing.
 		if said := a.do(t, "printf more >>src/b.go; rm -r docs src/deep; mkdir docs; printf x >docs/x; printf y >src/a.go; rm link"); said != "" {
 			t.Fatalf("the agent said %q", said)
 		}
-		d, err := m.Walk(t.Context(), s.w)
+		d, err := m.Walk(gittest.Context(t), s.w)
 		if err != nil {
 			t.Fatal(err)
 		}

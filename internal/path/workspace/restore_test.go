@@ -18,6 +18,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -42,7 +43,7 @@ func openOn(t *testing.T, m *workspace.Manager, spec workspace.Spec) *studio {
 	t.Helper()
 	s := &studio{m: m}
 	var err error
-	if s.w, err = m.Prepare(t.Context(), spec); err != nil {
+	if s.w, err = m.Prepare(gittest.Context(t), spec); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // an ordinary user's t.TempDir does not open closed folders
@@ -50,7 +51,7 @@ func openOn(t *testing.T, m *workspace.Manager, spec workspace.Spec) *studio {
 			t.Error(err)
 		}
 	})
-	if s.host, err = m.EnsureRepository(t.Context(), spec.Project); err != nil {
+	if s.host, err = m.EnsureRepository(gittest.Context(t), spec.Project); err != nil {
 		t.Fatal(err)
 	}
 	s.live = wt.Show(t, s.w)
@@ -82,7 +83,7 @@ func (s *studio) keep(t *testing.T) git.OID {
 		}
 		in.Writes = append(in.Writes, w)
 	}
-	made, err := s.host.Import(t.Context(), "test:import", in)
+	made, err := s.host.Import(gittest.Context(t), "test:import", in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func (s *studio) keep(t *testing.T) git.OID {
 
 func (s *studio) restore(t *testing.T, to git.OID, only ...string) {
 	t.Helper()
-	if err := s.m.Restore(t.Context(), s.w, s.live.View, s.host, to, only); err != nil {
+	if err := s.m.Restore(gittest.Context(t), s.w, s.live.View, s.host, to, only); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -142,8 +143,8 @@ func filesIn(t *testing.T, folder string) map[string]string {
 func (s *studio) holds(t *testing.T, commit git.OID) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	err := s.host.List(t.Context(), commit, func(p string, e git.Entry, _ int64) error {
-		body, err := s.host.Blob(t.Context(), e.OID)
+	err := s.host.List(gittest.Context(t), commit, func(p string, e git.Entry, _ int64) error {
+		body, err := s.host.Blob(gittest.Context(t), e.OID)
 		if err != nil {
 			return err
 		}
@@ -184,7 +185,7 @@ func (s *studio) exactly(t *testing.T, commit git.OID) {
 	t.Helper()
 	same(t, s.sees(t), s.holds(t, commit))
 	again := s.keep(t)
-	edits, err := s.host.Edits(t.Context(), commit, again)
+	edits, err := s.host.Edits(gittest.Context(t), commit, again)
 	if err != nil || len(edits) > 0 {
 		t.Errorf("a checkpoint would differ: %v, %v", edits, err)
 	}
@@ -237,7 +238,7 @@ func TestNamedFilesGoBackAndTheRestStays(t *testing.T) {
 		want["src/a.go"], want["new/x"], want["docs/x.md"], want["README"] = `644 "one\n"`, `644 "1"`, `644 "x\n"`, `644 "read me\n"`
 		same(t, s.sees(t), want)
 		for _, wrong := range []string{"", ".", "..", "../x", "/etc", "a//b", "a/", "a/../b"} {
-			err := m.Restore(t.Context(), s.w, s.live.View, s.host, state, []string{wrong})
+			err := m.Restore(gittest.Context(t), s.w, s.live.View, s.host, state, []string{wrong})
 			if problem.KindOf(err) != problem.Usage {
 				t.Errorf("%q: %v", wrong, err)
 			}
@@ -324,7 +325,7 @@ func TestAnOverlayIsNeverWrittenBelowItsMount(t *testing.T) {
 	}
 	defer upper.Close()
 	for name, view := range map[string]*os.File{"the upper folder": upper, "no view": nil} {
-		if err := m.Restore(t.Context(), s.w, view, s.host, s.w.Spec.Base, nil); err == nil {
+		if err := m.Restore(gittest.Context(t), s.w, view, s.host, s.w.Spec.Base, nil); err == nil {
 			t.Errorf("restored through %s", name)
 		}
 	}
@@ -361,7 +362,7 @@ func TestAWorkspaceThatIsNotRestoredIsToldSo(t *testing.T) {
 				state := s.keep(t)
 				s.live.Edit(t, wt.Write("src/a.go", "two\n"), wt.Write("gone", ""))
 				armed = true
-				if err := m.Restore(t.Context(), s.w, s.live.View, s.host, state, nil); !errors.Is(err, workspace.ErrNotRestored) {
+				if err := m.Restore(gittest.Context(t), s.w, s.live.View, s.host, state, nil); !errors.Is(err, workspace.ErrNotRestored) {
 					t.Fatalf("error is %v", err)
 				}
 				armed = false
@@ -410,7 +411,7 @@ func TestNothingOutsideIsWrittenWhileNamesAreExchanged(t *testing.T) {
 				}
 			}()
 			for range 40 {
-				_ = m.Restore(t.Context(), s.w, s.live.View, s.host, state, nil) // fails or not, as the race goes
+				_ = m.Restore(gittest.Context(t), s.w, s.live.View, s.host, state, nil) // fails or not, as the race goes
 			}
 			close(stop)
 			<-stopped

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -28,17 +29,17 @@ func stockID(family, generation string) layer.StockID {
 // leave makes a stock whose commands did ops on the base and put files into the folder of caches.
 func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id layer.StockID, kind layer.StockKind, cache map[string]string, ops ...wt.Op) (layer.Stock, error) {
 	t.Helper()
-	host, err := m.EnsureRepository(t.Context(), spec.Project, spec.Base)
+	host, err := m.EnsureRepository(gittest.Context(t), spec.Project, spec.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := host.Tree(t.Context(), spec.Base)
+	tree, err := host.Tree(gittest.Context(t), spec.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := layer.StockNote{Kind: kind, Base: spec.Base, Tree: tree, Commands: []string{"npm ci"}, Made: time.Now()}
-	s, release, err := m.Stocks.Make(t.Context(), id, n, spec.Owner, layer.Stock{}, func(r layer.Room) error {
-		w, err := m.Materialize(t.Context(), spec, spec.Base)
+	s, release, err := m.Stocks.Make(gittest.Context(t), id, n, spec.Owner, layer.Stock{}, func(r layer.Room) error {
+		w, err := m.Materialize(gittest.Context(t), spec, spec.Base)
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,7 @@ func leave(t *testing.T, m *workspace.Manager, spec workspace.Spec, id layer.Sto
 				return err
 			}
 		}
-		return errors.Join(r.Take(t.Context(), w), m.Discard(t.Context(), w))
+		return errors.Join(r.Take(gittest.Context(t), w), m.Discard(gittest.Context(t), w))
 	})
 	if err == nil {
 		release()
@@ -78,7 +79,7 @@ func TestASetupIsSeenWhereTheBaseIgnoresItAndNothingElseOfItIs(t *testing.T) {
 			t.Errorf("roots %q, want %q", s.Note.Roots, want)
 		}
 		spec.Setup = s.ID.String()
-		w, err := m.Prepare(t.Context(), spec)
+		w, err := m.Prepare(gittest.Context(t), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestASetupIsSeenWhereTheBaseIgnoresItAndNothingElseOfItIs(t *testing.T) {
 		if got := show(walk(t, m, w)); !slices.Equal(got, []string{"src/a.js 100644"}) {
 			t.Errorf("its change is %q", got)
 		}
-		fresh, err := m.MakeAnew(t.Context(), workspace.Spec{Change: spec.Change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+		fresh, err := m.MakeAnew(gittest.Context(t), workspace.Spec{Change: spec.Change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +112,7 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := m.EnsureRepository(t.Context(), p, head)
+	host, err := m.EnsureRepository(gittest.Context(t), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +134,10 @@ func TestASetupFitsOnlyATreeInWhichItTakesThePlaceOfNothing(t *testing.T) {
 		}
 		wt.Git(t, p.Top, "add", "--force", "--all")
 		tree := git.OID(strings.TrimSpace(wt.Git(t, p.Top, "write-tree")))
-		if _, err := m.EnsureRepository(t.Context(), p, git.OID(strings.TrimSpace(wt.Git(t, p.Top, "commit-tree", "-m", name, string(tree))))); err != nil {
+		if _, err := m.EnsureRepository(gittest.Context(t), p, git.OID(strings.TrimSpace(wt.Git(t, p.Top, "commit-tree", "-m", name, string(tree))))); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := layer.Fits(t.Context(), host, s, tree); err != nil || got != c.want {
+		if got, err := layer.Fits(gittest.Context(t), host, s, tree); err != nil || got != c.want {
 			t.Errorf("%s: fits %v, %v", name, got, err)
 		}
 	}

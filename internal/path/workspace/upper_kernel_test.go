@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -58,15 +60,16 @@ func TestAnUpperFolderIsReadAsTheKernelReadsIt(t *testing.T) {
 	wt.CanOverlay(t)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay})
 	p, head := wt.Project(t, base)
-	host, err := m.EnsureRepository(t.Context(), p, head)
+	host, err := m.EnsureRepository(gittest.Context(t), p, head)
 	if err != nil {
 		t.Fatal(err)
 	}
+	disktest.Cases(t, 50)
 	n := 0
 	rapid.Check(t, func(r *rapid.T) {
 		n++
 		spec := workspace.Spec{Change: id.Change(fmt.Sprintf("chg-%08d", n)), Project: p, Base: head, Owner: wt.Self()}
-		w, err := m.Prepare(t.Context(), spec)
+		w, err := m.Prepare(gittest.Context(t), spec)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -76,7 +79,7 @@ func TestAnUpperFolderIsReadAsTheKernelReadsIt(t *testing.T) {
 		s := &studio{m: m, w: w, host: host, live: wt.Show(t, w)}
 		defer func() {
 			s.live.Close()
-			if err := m.Remove(t.Context(), spec.Change); err != nil {
+			if err := m.Remove(gittest.Context(t), spec.Change); err != nil {
 				r.Fatal(err)
 			}
 		}()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -24,7 +25,7 @@ func TestWhatAWorkspaceTakesIsAllThatItsAgentWrote(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		w := prepare(t, m, base)
 		measure := func() workspace.Usage {
-			u, err := m.Usage(t.Context(), w, walk(t, m, w))
+			u, err := m.Usage(gittest.Context(t), w, walk(t, m, w))
 			if err != nil || u.Free <= 0 || u.All < u.Free {
 				t.Fatalf("%+v, %v", u, err)
 			}

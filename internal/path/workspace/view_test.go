@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/conversion"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/repository"
 	"sallyport/internal/path/workspace"
@@ -47,15 +48,15 @@ func TestAnAgentSeesWhatItsBaseReachesAndNothingElse(t *testing.T) {
 		wt.Git(t, p.Top, "branch", "-q", "-D", "gone")
 		head := wt.Commits(t, p, 2)
 
-		_, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000002", Project: p, Base: gone, Branch: "main", Owner: wt.Self()})
+		_, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: "chg-00000002", Project: p, Base: gone, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		host, err := m.EnsureRepository(t.Context(), p)
+		host, err := m.EnsureRepository(gittest.Context(t), p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkpoint, err := host.Import(t.Context(), "test:import", git.Import{
+		checkpoint, err := host.Import(gittest.Context(t), "test:import", git.Import{
 			Ref: repository.RefRoot("chg-00000002") + "checkpoints/1", From: gone, Parents: []git.OID{gone},
 			Writes: []git.Write{{Path: "secret", Mode: git.File, Data: git.Text("of another change")}},
 		})
@@ -71,7 +72,7 @@ func TestAnAgentSeesWhatItsBaseReachesAndNothingElse(t *testing.T) {
 			base git.OID
 			want string
 		}{{head, "first head old old-file"}, {old, "first old old-file"}} {
-			w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: at.base, Branch: "main", Owner: wt.Self()})
+			w, err := m.MakeAnew(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: at.base, Branch: "main", Owner: wt.Self()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +98,7 @@ func TestALongHistoryIsCutAndGrowsOverMerges(t *testing.T) {
 	head := wt.Commits(t, p, 20)
 	look := func(base git.OID, least, most int) {
 		t.Helper()
-		w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: change, Project: p, Base: base, Branch: "main", Owner: wt.Self()})
+		w, err := m.MakeAnew(gittest.Context(t), workspace.Spec{Change: change, Project: p, Base: base, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,14 +136,14 @@ func TestAPartialCloneIsCopiedAsFarAsItIsThere(t *testing.T) {
 	wt.Git(t, first.Top, "config", "uploadpack.allowFilter", "true")
 	top := filepath.Join(t.TempDir(), "clone")
 	wt.Git(t, first.Top, "clone", "-q", "--filter=blob:none", "file://"+first.Top, top)
-	p, err := git.Open(t.Context(), top)
+	p, err := git.Open(gittest.Context(t), top)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := manager(t)
 	for range 2 {
 		head := wt.Commits(t, p, 1)
-		w, err := m.MakeAnew(t.Context(), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+		w, err := m.MakeAnew(gittest.Context(t), workspace.Spec{Change: change, Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestAPartialCloneIsCopiedAsFarAsItIsThere(t *testing.T) {
 			t.Errorf("git says %q", got)
 		}
 	}
-	_, err = m.EnsureRepository(t.Context(), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD~4")))
+	_, err = m.EnsureRepository(gittest.Context(t), p, git.OID(wt.Git(t, top, "rev-parse", "HEAD~4")))
 	if problem.KindOf(err) != problem.Refused {
 		t.Errorf("a commit that is not there whole: %v", err)
 	}
@@ -159,28 +160,28 @@ func TestAPartialCloneIsCopiedAsFarAsItIsThere(t *testing.T) {
 func TestAShallowCloneWorks(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		p, head := shallow(t)
-		host, err := m.EnsureRepository(t.Context(), p, head)
+		host, err := m.EnsureRepository(gittest.Context(t), p, head)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Projects.Fit(t.Context(), p.Common(disk.Ops{}), p, head); err != nil {
+		if _, err := m.Projects.Fit(gittest.Context(t), p.Common(disk.Ops{}), p, head); err != nil {
 			t.Fatal(err)
 		}
-		w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+		w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := wt.Edit(t, w, wt.Exec("git log --format=%s; git status --porcelain")); strings.TrimSpace(got) != "x" {
 			t.Errorf("git says %q", got)
 		}
-		made, err := host.Import(t.Context(), "test:import", git.Import{
+		made, err := host.Import(gittest.Context(t), "test:import", git.Import{
 			Ref: repository.RefRoot(w.Spec.Change) + "checkpoints/1", From: head, Parents: []git.OID{head},
 			Writes: []git.Write{{Path: "new", Mode: git.File, Data: git.Text("1")}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Common(disk.Ops{}).Receive(t.Context(), "test:receive", host, made.OID, []git.OID{head}); err != nil {
+		if err := p.Common(disk.Ops{}).Receive(gittest.Context(t), "test:receive", host, made.OID, []git.OID{head}); err != nil {
 			t.Fatal(err)
 		}
 		if got := wt.Git(t, p.Top, "show", string(made.OID)+":new"); got != "1" {
@@ -196,7 +197,7 @@ func shallow(t *testing.T) (git.Project, git.OID) {
 	_, head := wt.Commit(t, first.Top)
 	top := filepath.Join(t.TempDir(), "clone")
 	wt.Git(t, first.Top, "clone", "-q", "--depth", "1", "file://"+first.Top, top)
-	p, err := git.Open(t.Context(), top)
+	p, err := git.Open(gittest.Context(t), top)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,11 +208,11 @@ func TestAnAgentSeesWhatWasTakenAlongAsCommitted(t *testing.T) {
 	m := manager(t)
 	p, head := wt.Project(t, base)
 	wt.Files(t, p.Top, map[string]string{"README": "changed\n", "new": "1\n"})
-	made, err := m.Projects.IncludeDirty(t.Context(), p, change, head, time.Unix(1, 0), conversion.Settings{}, func(git.Dir, []git.Write) error { return nil })
+	made, err := m.Projects.IncludeDirty(gittest.Context(t), p, change, head, time.Unix(1, 0), conversion.Settings{}, func(git.Dir, []git.Write) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := m.Prepare(t.Context(), workspace.Spec{Change: change, Project: p, Base: made, Branch: "main", Owner: wt.Self()})
+	w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: change, Project: p, Base: made, Branch: "main", Owner: wt.Self()})
 	if err != nil {
 		t.Fatal(err)
 	}

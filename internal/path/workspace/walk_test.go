@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -43,7 +44,7 @@ var base = map[string]string{
 func prepare(t *testing.T, m *workspace.Manager, files map[string]string) workspace.Workspace {
 	t.Helper()
 	p, head := wt.Project(t, files)
-	w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
+	w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func show(d workspace.Diff) []string {
 
 func walk(t *testing.T, m *workspace.Manager, w workspace.Workspace) workspace.Diff {
 	t.Helper()
-	d, err := m.Walk(t.Context(), w)
+	d, err := m.Walk(gittest.Context(t), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestWalkFindsWhatChangedAndNothingElse(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(edits)) {
 			t.Run(name, func(t *testing.T) {
 				spec := workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Branch: "main", Owner: wt.Self()}
-				w, err := m.MakeAnew(t.Context(), spec)
+				w, err := m.MakeAnew(gittest.Context(t), spec)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,17 +212,17 @@ func TestLimitsAreToldByName(t *testing.T) {
 		t.Errorf("found %+v", d.Changes)
 	}
 	wt.Edit(t, w, wt.Exec("for i in 1 2 3 4 5 6 7 8 9 10; do echo >$i; done"))
-	if _, err := m.Walk(t.Context(), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "10 entries") {
+	if _, err := m.Walk(gittest.Context(t), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "10 entries") {
 		t.Errorf("error is %v", err)
 	}
 	m = workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Overlay, Limits: workspace.Limits{PathBytes: 1000}})
 	w = prepare(t, m, base)
 	wt.Edit(t, w, wt.Write(strings.Repeat("long", 60)+"/x/y/z", "1"))
-	if _, err := m.Walk(t.Context(), w); err != nil {
+	if _, err := m.Walk(gittest.Context(t), w); err != nil {
 		t.Errorf("within the limit: %v", err)
 	}
 	wt.Edit(t, w, wt.Write(strings.Repeat("long", 60)+"/more", "1"))
-	if _, err := m.Walk(t.Context(), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1000 bytes together (limit path bytes)") {
+	if _, err := m.Walk(gittest.Context(t), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1000 bytes together (limit path bytes)") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -295,7 +296,7 @@ func TestTheProjectsOwnExcludeIsHonoured(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(p.GitDir, "info", "exclude"), []byte("mine\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		w, err := m.Prepare(t.Context(), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Owner: wt.Self()})
+		w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 )
 
 // EveryFormat runs a test with both kinds of object ids.
@@ -122,7 +123,7 @@ func (h *History) Commit(files map[string]string) git.OID {
 		w.Data = git.Text(text)
 		in.Writes = append(in.Writes, w)
 	}
-	made, err := h.Host.Import(h.t.Context(), "test:import", in)
+	made, err := h.Host.Import(gittest.Context(h.t), "test:import", in)
 	if err != nil {
 		h.t.Fatal(err)
 	}

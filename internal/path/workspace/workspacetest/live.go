@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/workspace"
 )
 
@@ -166,12 +167,12 @@ func serve(conn *net.UnixConn) error {
 // ClearLeft removes what a manager says is left, as the start of a daemon and its first round do.
 func ClearLeft(t testing.TB, m *workspace.Manager) {
 	t.Helper()
-	left, err := m.Left(t.Context())
+	left, err := m.Left(gittest.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, it := range left {
-		if _, err := it.Remove(t.Context()); err != nil {
+		if _, err := it.Remove(gittest.Context(t)); err != nil {
 			t.Error(err)
 		}
 	}
