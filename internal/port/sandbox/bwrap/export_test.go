@@ -1,5 +1,7 @@
 package bwrap
 
+import "sallyport/internal/port/sandbox"
+
 // WithoutGroups makes a driver do without control groups, as where none can be made.
 func (d *Driver) WithoutGroups() *Driver {
 	l := layout{}
@@ -22,3 +24,6 @@ func (d *Driver) WithoutFilter() *Driver {
 	d.filter = []byte{0x06, 0, 0, 0, 0, 0, 0xff, 0x7f} // return "allow"
 	return d
 }
+
+// CheckRunner returns what a probe says of the runner, and starts nothing.
+func (d *Driver) CheckRunner() sandbox.Check { return d.checkRunner() }

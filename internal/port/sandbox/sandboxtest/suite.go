@@ -28,12 +28,9 @@ type Setup struct {
 	Root   string        // a folder of the test's own; trees are made below it
 }
 
-// Run holds a driver to the port's promises, or to the named parts of them.
-func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
-	suites := []struct {
-		name string
-		test func(*testing.T, Setup)
-	}{
+// suites are the parts of the port's promises.
+func suites() []suite {
+	return []suite{
 		{"program", testProgram},
 		{"streams", testStreams},
 		{"trees", testTrees},
@@ -49,7 +46,24 @@ func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
 		{"cache", testCache},
 		{"extra", testExtra},
 	}
-	for _, s := range suites {
+}
+
+type suite struct {
+	name string
+	test func(*testing.T, Setup)
+}
+
+// Parts are the names of the parts of the port's promises.
+func Parts() (names []string) {
+	for _, s := range suites() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Run holds a driver to the port's promises, or to the named parts of them.
+func Run(t *testing.T, open func(t *testing.T) Setup, parts ...string) {
+	for _, s := range suites() {
 		if len(parts) > 0 && !slices.Contains(parts, s.name) {
 			continue
 		}
