@@ -5,6 +5,7 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -16,8 +17,8 @@ type anchor struct {
 	before *reach
 	after  *reach // from the word's first byte on
 	glance glance
-	check  *regexp.Regexp // holds at the word's first byte wherever a match does; cheap
-	sight  *reach         // how far check can look
+	check  func() *regexp.Regexp // holds at the word's first byte wherever a match does; cheap. nil: there is none
+	sight  *reach                // how far check can look
 }
 
 const (
@@ -47,10 +48,10 @@ func anchors(expression string) (as []anchor, runs int, ok bool) {
 		a.sight = measure(head, &runs)
 		a.glance = glanceAt(head)
 		whole := &syntax.Regexp{Op: syntax.OpConcat, Flags: syntax.Perl, Sub: head}
-		a.check, err = regexp.Compile(`\A(?:` + expressionOf(whole) + `)`)
-		if err != nil {
-			return nil, 0, false
-		}
+		a.check = sync.OnceValue(func() *regexp.Regexp {
+			check, _ := regexp.Compile(`\A(?:` + expressionOf(whole) + `)`) // one that does not compile rules out nothing
+			return check
+		})
 		as = append(as, a)
 	}
 	return as, runs, true

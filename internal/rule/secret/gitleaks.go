@@ -44,10 +44,6 @@ func loadRules(toml []byte, trusted bool) (cfg config.Config, loose bool, err er
 	if err != nil {
 		return cfg, false, fmt.Errorf("read the default rules: %w", err)
 	}
-	if len(toml) == 0 {
-		cfg, err = defaults.Translate()
-		return cfg, false, err
-	}
 	if len(toml) > tomlBytesMax {
 		return cfg, false, badToml("it is larger than %d bytes", tomlBytesMax)
 	}

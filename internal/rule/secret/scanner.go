@@ -66,18 +66,18 @@ type Scanner struct {
 	cached string // digest, and which secrets are known
 }
 
-// New makes a scanner, which takes some tens of milliseconds: make one per rule set.
+// New makes a scanner. That of a base's own `.gitleaks.toml` takes some tens of milliseconds: make one per rule set.
 //
 // Errors: refused, if the base's `.gitleaks.toml` cannot be used.
 func New(cfg Config) (*Scanner, error) {
-	rules, loose, err := loadRules(cfg.Toml, cfg.Trusted)
+	rules, loose, err := rulesOf(cfg)
 	if err != nil {
 		return nil, err
 	}
 	cfg.BytesMax = cmp.Or(cfg.BytesMax, 32<<20)
 	cfg.TimeMax = cmp.Or(cfg.TimeMax, time.Minute)
 	cfg.Unpack = cfg.Unpack.orDefault()
-	s := &Scanner{sieve: newSieve(rules), cfg: cfg, digest: digest(cfg)}
+	s := &Scanner{sieve: rules, cfg: cfg, digest: digest(cfg)}
 	ignore := readIgnore(cfg.Ignore)
 	s.loose = !cfg.Trusted && (loose || len(ignore) > 0)
 	if cfg.Trusted {
@@ -89,6 +89,19 @@ func New(cfg Config) (*Scanner, error) {
 		s.cached += " " + hex.EncodeToString(sum[:])
 	}
 	return s, nil
+}
+
+// rulesOf makes the sieve of a configuration.
+func rulesOf(cfg Config) (s *sieve, loose bool, err error) {
+	if len(cfg.Toml) == 0 {
+		s, err = builtIn()
+		return s, false, err
+	}
+	rules, loose, err := loadRules(cfg.Toml, cfg.Trusted)
+	if err != nil {
+		return nil, false, err
+	}
+	return newSieve(loaded(rules)), loose, nil
 }
 
 // Default is the scanner of the built-in rules alone: no base, no cache, no known secrets. It is made once, when first asked for.

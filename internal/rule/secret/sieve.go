@@ -20,8 +20,8 @@ import (
 type sieve struct {
 	rules []rule
 	auto  *automaton
-	uses  []use               // by word
-	allow []*config.Allowlist // of the library, for all its rules
+	uses  []use                      // by word
+	allow func() []*config.Allowlist // of the library, for all its rules
 }
 
 // use says what a word is for.
@@ -47,9 +47,9 @@ type rule struct {
 	path     *regexp.Regexp // the library's rule holds for such paths only
 	pathed   bool           // the library must be told the path
 
-	detector *detect.Detector // the library's rule, or
-	own      *ownRule         // ours
-	find     *regexp.Regexp   // the expression
+	detector func() *detect.Detector // the library's rule, or
+	own      *ownRule                // ours
+	find     func() *regexp.Regexp   // the expression
 }
 
 // hit is a finding that still knows the secret. It never leaves this package.
@@ -70,8 +70,9 @@ const slack = 8
 // folding are letters beyond ASCII that lower or fold to ASCII ones.
 var folding = []string{"\u212a", "\u0130", "\u017f"}
 
-func newSieve(cfg config.Config) *sieve {
-	s := &sieve{allow: cfg.Allowlists}
+func newSieve(from source) *sieve {
+	cfg := from.cfg
+	s := &sieve{allow: from.allow}
 	words := map[string]int32{}
 	var list []string
 	word := func(w string) int32 {
@@ -107,7 +108,7 @@ func newSieve(cfg config.Config) *sieve {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		if r, keywords, ok := libraryRule(cfg, cfg.Rules[id]); ok {
+		if r, keywords, ok := libraryRule(from, cfg.Rules[id]); ok {
 			add(r, keywords)
 		}
 	}
@@ -123,7 +124,7 @@ var ours = sync.OnceValue(func() []rule {
 	rules := make([]rule, len(ownRules))
 	for i := range ownRules {
 		o := &ownRules[i]
-		r := rule{id: o.id, severity: Critical, own: o, find: regexp.MustCompile(o.expression)}
+		r := rule{id: o.id, severity: Critical, own: o, find: later(o.expression)}
 		if o.general {
 			r.severity = Error
 		}
@@ -135,11 +136,15 @@ var ours = sync.OnceValue(func() []rule {
 	return rules
 })
 
-func libraryRule(cfg config.Config, from config.Rule) (r rule, keywords []string, ok bool) {
+func libraryRule(all source, from config.Rule) (r rule, keywords []string, ok bool) {
+	cfg := all.cfg
 	if from.SkipReport {
 		return r, nil, false
 	}
-	r = rule{id: from.RuleID, severity: Critical, detector: detector(cfg, from)}
+	exact := sync.OnceValue(func() config.Config { return all.exact(from.RuleID) })
+	r = rule{id: from.RuleID, severity: Critical, detector: sync.OnceValue(func() *detect.Detector {
+		return detector(exact(), exact().Rules[from.RuleID])
+	})}
 	if strings.Contains(strings.ToLower(from.RuleID), "generic") {
 		r.severity = Error
 	}
@@ -166,9 +171,10 @@ func libraryRule(cfg config.Config, from config.Rule) (r rule, keywords []string
 		r.pathOnly, r.whole = true, true
 		return r, nil, true
 	}
-	r.find = from.Regex
+	expression := all.expression(from)
+	r.find = func() *regexp.Regexp { return exact().Rules[from.RuleID].Regex }
 	var good bool
-	r.anchors, r.runs, good = anchors(from.Regex.String())
+	r.anchors, r.runs, good = anchors(expression)
 	r.whole = !good || len(from.RequiredRules) > 0
 	if r.whole {
 		r.anchors = nil
@@ -247,7 +253,7 @@ func (s *sieve) enable(states []state, places []found, text string, few bool) {
 
 // disable ends what the library would end at once for the path, once for all windows.
 func (s *sieve) disable(states []state, path string) {
-	skip := path != "" && slices.ContainsFunc(s.allow, func(a *config.Allowlist) bool {
+	skip := path != "" && slices.ContainsFunc(s.allow(), func(a *config.Allowlist) bool {
 		return a.MatchCondition == config.AllowlistMatchOr && a.PathAllowed(path)
 	})
 	for i := range states {
@@ -275,7 +281,7 @@ func (r *rule) look(st *state, a *anchor, text string, at int) {
 		st.whole = true
 		return
 	}
-	if !a.check.MatchString(text[at:to]) {
+	if check := a.check(); check != nil && !check.MatchString(text[at:to]) {
 		return
 	}
 	w := stretch{
@@ -348,7 +354,7 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 		}
 		before := lines.before(w.from)
 		raw := lineCounter{text: text[w.from:w.to]}
-		for _, f := range r.detector.DetectContext(ctx, detect.Fragment{Raw: raw.text, FilePath: path}) {
+		for _, f := range r.detector().DetectContext(ctx, detect.Fragment{Raw: raw.text, FilePath: path}) {
 			h := hit{rule: f.RuleID, severity: r.severity}
 			if !r.pathOnly {
 				h.line, h.last, h.secret = before+f.StartLine+1, before+f.EndLine+1, f.Secret
@@ -363,7 +369,7 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 // tryWindow says whether the expression matches in a window at all, and whether a match touches an end of it that
 // is none of the text's: that one may be there only because the text was cut, and hide another.
 func (r *rule) tryWindow(text string, w stretch) (found, cut bool) {
-	for _, m := range r.find.FindAllStringIndex(text[w.from:w.to], -1) {
+	for _, m := range r.find().FindAllStringIndex(text[w.from:w.to], -1) {
 		found = true
 		cut = cut || (m[0] == 0 && w.from > 0) || (w.from+m[1] == w.to && w.to < len(text))
 	}
@@ -372,7 +378,7 @@ func (r *rule) tryWindow(text string, w stretch) (found, cut bool) {
 
 func (r *rule) searchOwn(w stretch, lines *lineCounter) []hit {
 	var hits []hit
-	for _, m := range r.find.FindAllStringSubmatchIndex(lines.text[w.from:w.to], -1) {
+	for _, m := range r.find().FindAllStringSubmatchIndex(lines.text[w.from:w.to], -1) {
 		from, to := w.from+m[0], w.from+m[1]
 		match := lines.text[from:to]
 		for i := 2; i < len(m); i += 2 {
