@@ -101,7 +101,7 @@ var built struct {
 
 func build() {
 	if built.dir, built.err = os.MkdirTemp("", "sally-plain"); built.err == nil {
-		built.program, built.err = racetest.Build(built.dir)
+		built.program, built.err = racetest.BuildWithRunner(built.dir)
 	}
 }
 

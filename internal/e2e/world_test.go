@@ -196,7 +196,7 @@ func (p *point) die(once func(where string) (names []string, killed bool)) (name
 }
 
 // sampled is how many points there are for each that the ordinary run takes. It is odd, so that both sides have their turn.
-const sampled = 7
+const sampled = 15
 
 // pointsMin is fewer than any loop has, before a sample is taken: with less, something is wrong with the loop.
 const pointsMin = 20

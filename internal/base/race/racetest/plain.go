@@ -3,6 +3,8 @@
 package racetest
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,13 +14,42 @@ import (
 )
 
 // Build builds the tests of the package that is being tested into a folder, without the race detector, and returns their program.
-func Build(folder string) (string, error) {
+func Build(folder string) (string, error) { return build(folder, "") }
+
+// BuildWithRunner is Build for tests that are sallyport itself: beside their program it puts the small one that stands in for it around and in
+// sandboxes, as `make build` does, and the program takes no other.
+func BuildWithRunner(folder string) (string, error) {
+	runner := filepath.Join(folder, Runner)
+	if err := run("build", "-mod=readonly", "-trimpath", "-ldflags", smallest, "-o", runner, "sallyport/cmd/"+Runner); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(runner, 0o755); err != nil { // what others can write to is not taken
+		return "", err
+	}
+	text, err := os.ReadFile(runner)
+	if err != nil {
+		return "", err
+	}
+	return build(folder, fmt.Sprintf("-X sallyport/internal/port/sandbox/bwrap.runnerSum=%x", sha256.Sum256(text)))
+}
+
+// Runner is the small program's name.
+const Runner = "sallyport-runner"
+
+// smallest leaves out what only a debugger reads: it is a third of what is linked, and of what tests copy and read as a release.
+const smallest = "-s -w"
+
+func build(folder, more string) (string, error) {
 	program := filepath.Join(folder, "plain.test")
-	// The flags of `make build`, so that most of it is compiled already.
-	cmd := exec.Command("go", "test", "-c", "-mod=readonly", "-trimpath", "-o", program, ".")
+	return program, run("test", "-c", "-mod=readonly", "-trimpath", "-ldflags", smallest+" "+more, "-o", program, ".")
+}
+
+// run is go with the flags of `make build`, so that most of it is compiled already.
+func run(args ...string) error {
+	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
-	return program, cmd.Run()
+	return cmd.Run()
 }
 
 // Part reports whether a test that only computes is to do a part of it: with -short, and where the race detector is,
