@@ -48,7 +48,7 @@ func makePlain() {
 	if plain.err = os.Chmod(plain.dir, 0o755); plain.err != nil { // a story may be told as another user, too
 		return
 	}
-	program, err := racetest.BuildWithRunner(plain.dir)
+	program, err := racetest.Build(plain.dir)
 	for _, name := range names {
 		if err == nil {
 			err = os.Link(program, filepath.Join(plain.dir, name))
