@@ -32,6 +32,7 @@ type Parts struct {
 	Tidy     func(ctx context.Context, row change.Row) // clears up after a change that has ended and that no step holds
 	Codes    *Codes                                    // that changes of the host are confirmed with; nil: its own
 	Terminal func() bool                               // codes are given at this machine alone; nil: no
+	Judges   func() error                              // why no change of the host can go on trial now; nil: it is not asked
 	// SendBack has the agent of a swap go on from what it proposed.
 	SendBack func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error
 }
@@ -97,6 +98,11 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 	}
 	if row.Request.Kind != request.Revert { // what goes back has been there before
 		if err := a.Rules.Decidable(); err != nil {
+			return fmt.Errorf("approve %s: %w", row.ID, err)
+		}
+	}
+	if p.Card.Coded() && a.Judges != nil { // nobody is given a code for what could not land
+		if err := a.Judges(); err != nil {
 			return fmt.Errorf("approve %s: %w", row.ID, err)
 		}
 	}

@@ -29,6 +29,7 @@ type giving func(by audit.Actor, hand func(id.Change, string) (string, error)) b
 func hostYes(t *testing.T, test func(t *testing.T, h *drivetest.Home, of id.Change, c *control.Controller, give giving)) {
 	t.Helper()
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		drivetest.Keep(h)
 		yes, show, c := proposedWith(h, "docs/more.md")
 		d := show()
 		time.Sleep(time.Minute)
@@ -109,6 +110,7 @@ func TestTheCodeOfAHostChangeIsGivenOnceAndKeptNowhere(t *testing.T) {
 func TestAHomeThatGivesCodesAtItsMachineTakesTheYesThereOnly(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		h.Parts.Terminal = func() bool { return true }
+		drivetest.Keep(h)
 		yes, show := proposed(h, "docs/more.md")
 		time.Sleep(time.Minute)
 		w := approve.Words{Via: "chat", Marked: true, Typed: "CONFIRM HOST", Away: true}

@@ -63,6 +63,21 @@ func proposedWith(h *drivetest.Home, file string) (yes func(w approve.Words) err
 	}, func() view.Detail { return h.Show(c, row.ID) }, c
 }
 
+// TestAChangeOfTheHostIsNotApprovedWhereNoKeeperJudgesIt: nobody is given a code for what could not land.
+func TestAChangeOfTheHostIsNotApprovedWhereNoKeeperJudgesIt(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		yes, show, c := proposedWith(h, "docs/more.md")
+		time.Sleep(time.Minute)
+		err := yes(approve.Words{Via: "chat", Marked: true, Typed: "CONFIRM HOST"})
+		if problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport serve" {
+			t.Errorf("%v", err)
+		}
+		if d := show(); d.Change.State != change.AwaitingApproval || d.Approval.Decision != approval.Pending || c.Codes.Any() {
+			t.Errorf("%s, %s", d.Change.State, d.Approval.Decision)
+		}
+	})
+}
+
 // TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce holds SM-082 to SM-084, SM-910 and SM-912.
 func TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
@@ -205,6 +220,7 @@ func TestAYesIsTakenByThePolicyOfThatMoment(t *testing.T) {
 		say := func(r right.Rules) { laws.Rules.Store(&drivetest.Rules{Judging: grounds.Judging{Approvals: r}}) }
 		say(right.Rules{CoolDown: time.Hour})
 		h.Parts.Rules = laws
+		drivetest.Keep(h)
 		yes, show := proposed(h, "policy.yaml")
 		p := show().Proposal
 		if _, _, ask := p.Tell("echo"); !strings.Contains(ask, "Read it first: a yes counts once this card is 1h0m0s old.") {

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/channels"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/port/channel"
@@ -43,6 +44,7 @@ func (s *changing) ofHost() {
 // TestTheCodeOfAHostChangeArrivesWhereItsApproverIsAloneAndInNoRow holds SM-923.
 func TestTheCodeOfAHostChangeArrivesWhereItsApproverIsAloneAndInNoRow(t *testing.T) {
 	gives := func(s *scene) {
+		drivetest.Keep(s.Home)
 		s.parts = func(p *channels.Parts) {
 			p.Code = func(ctx context.Context, ref id.Approval, by audit.Actor, hand func(id.Change, string) (string, error)) bool {
 				return s.control.GiveCode(ctx, ref, by, hand)
@@ -114,6 +116,7 @@ func (r refusing) Deliver(ctx context.Context, m channel.Message) (string, error
 // TestACodeThatNoPlatformTookIsLost holds SM-923: the landing is refused, and says why.
 func TestACodeThatNoPlatformTookIsLost(t *testing.T) {
 	gives := func(s *scene) {
+		drivetest.Keep(s.Home)
 		s.parts = func(p *channels.Parts) {
 			p.Code = func(ctx context.Context, ref id.Approval, by audit.Actor, hand func(id.Change, string) (string, error)) bool {
 				return s.control.GiveCode(ctx, ref, by, hand)

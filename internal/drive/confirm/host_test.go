@@ -199,23 +199,22 @@ func TestTheOldHostIsBackWhateverTheOneOnTrialHasSaid(t *testing.T) {
 // TestNoHostHandsOverWithoutAWayBack holds SM-906 and SM-923: what keeps a host from going on trial leaves everything as it was, and says why.
 func TestNoHostHandsOverWithoutAWayBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		bad   func(a *drivetest.Assistants, k *drivetest.Kept)
+		bad   func(k *drivetest.Kept)
 		state change.State
 		says  string
 		heard []string
 	}{
-		"nobody has the code": {func(_ *drivetest.Assistants, k *drivetest.Kept) {
+		"nobody has the code": {func(k *drivetest.Kept) {
 			k.Ungiven = problem.Errorf(problem.Refused, "sallyport approve", "nobody has the code")
 		}, change.AwaitingApproval, "nobody has the code", nil},
-		"no keeper": {func(a *drivetest.Assistants, _ *drivetest.Kept) { a.Parts.Host = nil }, change.AwaitingApproval, "sallyport serve", nil},
-		"it cannot hand over": {func(_ *drivetest.Assistants, k *drivetest.Kept) {
+		"it cannot hand over": {func(k *drivetest.Kept) {
 			k.Unhanded = errors.New("there is no room for the snapshot")
 		}, change.RolledBack, "there is no room for the snapshot", []string{"arm", "disarm"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosting(t, func(t *testing.T, a *drivetest.Assistants, k *drivetest.Kept, approved func() (id.Change, *control.Controller, func())) {
 				before := a.Git("rev-parse", "HEAD^{tree}")
-				c.bad(a, k)
+				c.bad(k)
 				chg, ctl, _ := approved()
 				d := a.Is(ctl, chg, c.state)
 				if said := d.Change.Reason; !strings.Contains(said, c.says) && (d.Proposal == nil || !strings.Contains(d.Proposal.Card.Note, c.says)) {

@@ -198,7 +198,7 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, Defaults: c.defaults, Outfits: c.outfits,
 		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
 	})
-	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Terminal: p.Terminal, Tidy: c.TidyApart,
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Terminal: p.Terminal, Judges: p.Host.Judges, Tidy: c.TidyApart,
 		SendBack: func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error {
 			return c.Redos.SendBack(ctx, tx, row, m)
 		},

@@ -21,9 +21,6 @@ func (ls *Landings) armHost(ctx context.Context, row change.Row, p proposal.Prop
 	if !ahead.Target.Host {
 		return nil
 	}
-	if err := ls.Host.Judges(); err != nil {
-		return fmt.Errorf("land %s: %w", row.ID, err)
-	}
 	code, err := ls.Host.Code(ctx, row.ID)
 	if err != nil {
 		return fmt.Errorf("land %s: %w", row.ID, err)
