@@ -196,8 +196,12 @@ func separate(t *testing.T) (repo, landing.Order) {
 		t.Skipf("no second file system at /dev/shm: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	apart := filepath.Join(dir, "apart") // the host's repository comes beside it, and goes with dir
+	if err := os.Mkdir(apart, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	top := t.TempDir()
-	gitIn(t, top, "", "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(dir, "git"))
+	gitIn(t, top, "", "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(apart, "git"))
 	return rich(t, top)
 }
 
