@@ -54,7 +54,8 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 	held := lock(host, repository.RefRoot(change), "valid.lock")
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		time.AfterFunc(time.Second, func() { // the git that held it has moved the ref, and another holds the lock now
+		// The git that held it has moved the ref, and another holds the lock now. Nobody looks at that instant, between the two.
+		time.AfterFunc(1025*time.Millisecond, func() {
 			if err := os.Rename(held, filepath.Join(top, "moved")); err != nil {
 				t.Error(err)
 			}
