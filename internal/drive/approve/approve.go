@@ -60,7 +60,7 @@ type Words struct {
 
 // Approve records by's yes to exactly the digest they read, and makes the landing due if nobody else's is needed: all
 // of it commits or none. Errors: person.ErrNotOwner (denied), approval.ErrOwn, proposal.ErrSuperseded,
-// approval.ErrDecided (conflict), config.ErrUnloaded (refused), not_found. Saying the same again changes nothing and is no error.
+// approval.ErrDecided (conflict), config.ErrUnloaded (refused), refused where no keeper could bring the old host back, not_found. Saying the same again changes nothing and is no error.
 func (a *Answers) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
 	if err := a.Secrets.RefuseIn(ctx, "sallyport approve --help", "--message", w.Message); err != nil {
 		return err
@@ -100,10 +100,10 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 		if err := a.Rules.Decidable(); err != nil {
 			return fmt.Errorf("approve %s: %w", row.ID, err)
 		}
-	}
-	if p.Card.Coded() && a.Judges != nil { // nobody is given a code for what could not land
-		if err := a.Judges(); err != nil {
-			return fmt.Errorf("approve %s: %w", row.ID, err)
+		if p.Card.Coded() && a.Judges != nil { // nobody is given a code for what could not land
+			if err := a.Judges(); err != nil {
+				return fmt.Errorf("approve %s: %w", row.ID, err)
+			}
 		}
 	}
 	s := approval.Saying{ID: ref, Read: read, Current: p, Need: need, By: by, Via: w.Via, At: ledger.Now(), Message: w.Message, Unsigned: w.Unsigned}

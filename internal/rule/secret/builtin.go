@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"regexp"
 	"slices"
 	"sync"
 
@@ -153,9 +152,4 @@ func only(rules *config.ViperConfig, wanted map[string]bool) *config.ViperConfig
 		out.AllowList = nil
 	}
 	return &out
-}
-
-// later compiles an expression that is known to be good when it is first used.
-func later(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -124,7 +124,7 @@ var ours = sync.OnceValue(func() []rule {
 	rules := make([]rule, len(ownRules))
 	for i := range ownRules {
 		o := &ownRules[i]
-		r := rule{id: o.id, severity: Critical, own: o, find: later(o.expression)}
+		r := rule{id: o.id, severity: Critical, own: o, find: onDemand(o.expression)}
 		if o.general {
 			r.severity = Error
 		}
