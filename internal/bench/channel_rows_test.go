@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
@@ -151,6 +153,7 @@ func saidInRooms(b *testing.B) []time.Duration {
 	}
 	r := newRooms(b, func(room, n int) time.Time { return times[room][n] })
 	who := r.platform.People()[0]
+	unix.Sync() // neither waits for what was there to be written before
 	everyRoom(func(room, at int) {
 		times[room][at] = time.Now()
 		r.platform.Say(nil, channeltest.Saying{By: who, Place: roomAt(room), Text: fmt.Sprint(room, " ", at)})
@@ -172,6 +175,7 @@ func rowsOfRooms(b *testing.B) []time.Duration {
 		}
 		return nil
 	}))
+	unix.Sync()
 	took := make(chan time.Duration, roomsAll*int(roomsTime.Seconds())*roomRate)
 	var all sync.WaitGroup
 	everyRoom(func(room, at int) {

@@ -10,6 +10,7 @@ import (
 	"encoding/base32"
 	"fmt"
 	"strings"
+	"time"
 
 	"sallyport/internal/base/problem"
 )
@@ -26,8 +27,8 @@ type (
 
 	Conversation string // cnv-<8 base36>
 	Chat         string // cht-<8 base36>: a group in a conversation
-	Message      string // msg-<8 base36>: one that reaches a group
-	Out          string // out-<8 base36>: one that leaves it
+	Message      string // msg-<10 base36>: one that reaches a group
+	Out          string // out-<10 base36>: one that leaves it
 	Task         string // tsk-<8 base36>: what a schedule wakes a group with
 )
 
@@ -57,6 +58,14 @@ func random(n int) string {
 	return string(out)
 }
 
+// recent returns two base36 characters that are the same for ten seconds. There are many messages, and so the newest stand together in an
+// index: a thousand of them change few of its pages, not a page each.
+func recent(now time.Time) string {
+	const n = len(base36)
+	at := int(now.Unix()/10) % (n * n)
+	return string([]byte{base36[at/n], base36[at%n]})
+}
+
 // Change returns the change that a subject is; false if it is a chat.
 func (s Subject) Change() (Change, bool) { return Change(s), strings.HasPrefix(string(s), "chg-") }
 
@@ -68,8 +77,8 @@ func (c Chat) Subject() Subject { return Subject(c) }
 
 func NewConversation() Conversation { return Conversation("cnv-" + random(8)) }
 func NewChat() Chat                 { return Chat("cht-" + random(8)) }
-func NewMessage() Message           { return Message("msg-" + random(8)) }
-func NewOut() Out                   { return Out("out-" + random(8)) }
+func NewMessage() Message           { return Message("msg-" + recent(time.Now()) + random(8)) }
+func NewOut() Out                   { return Out("out-" + recent(time.Now()) + random(8)) }
 func NewTask() Task                 { return Task("tsk-" + random(8)) }
 
 // TaskOf is the same for the same call of a tool, by its key.

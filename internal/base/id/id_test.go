@@ -3,6 +3,8 @@ package id_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -40,6 +42,35 @@ func TestNewIDsAreOfTheirKindAndDiffer(t *testing.T) {
 	if got := id.NewCheckpoint(1234, "0123456789abcdef"); got != "ckpt-1234-01234567" {
 		t.Errorf("checkpoint %q", got)
 	}
+}
+
+// A pass over two hours, ten seconds at a time.
+func TestMessagesOfTheSameTenSecondsStandTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := map[string]string{}
+		for range 720 {
+			now := map[string]string{}
+			for range 20 {
+				for _, made := range []string{string(id.NewMessage()), string(id.NewOut())} {
+					kind, start := made[:4], made[4:6]
+					if len(made) != 14 || strings.Trim(made[4:], base36) != "" || kind != "msg-" && kind != "out-" {
+						t.Fatalf("%q is no new id of a message", made)
+					}
+					if was, ok := now[kind]; ok && was != start {
+						t.Fatalf("%q does not begin with %q as those of the same ten seconds", made, was)
+					}
+					now[kind] = start
+				}
+			}
+			for kind, start := range now {
+				if last[kind] == start {
+					t.Fatalf("%s%s comes for twenty seconds", kind, start)
+				}
+			}
+			last = now
+			time.Sleep(10 * time.Second)
+		}
+	})
 }
 
 func TestEveryCharacterComesUp(t *testing.T) {

@@ -985,7 +985,7 @@ func TestAnAgentSchedulesByItsUsersClock(t *testing.T) {
 func TestAnAnswerReachesTheAgentThatAsked(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		var card string
-		named := regexp.MustCompile(` id="msg-[a-z0-9]{8}"`)
+		named := regexp.MustCompile(` id="msg-[a-z0-9]{10}"`)
 		s.turn = func(_ context.Context, words string, st *stage) (string, error) {
 			switch {
 			case strings.Contains(words, "<answer "):

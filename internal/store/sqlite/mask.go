@@ -83,7 +83,7 @@ func crossed(text string) string {
 var (
 	number   = regexp.MustCompile(`^[0-9]{1,3}$`) // key of an option
 	aSession = regexp.MustCompile(`^[0-9a-z][0-9a-z-]{0,40}-[0-9a-z]{5}$`)
-	ours     = regexp.MustCompile(`^(?:chg|apr|lnd|psn|qst|cnv|cht|msg|out|tsk)-[0-9a-z]{8}$|^ckpt-[0-9]{3,6}-[0-9a-f]{8}$`)
+	ours     = regexp.MustCompile(`^(?:chg|apr|lnd|psn|qst|cnv|cht|msg|out|tsk)-[0-9a-z]{8}$|^(?:msg|out)-[0-9a-z]{10}$|^ckpt-[0-9]{3,6}-[0-9a-f]{8}$`)
 	machine  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$`)
 	named    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,31}$`)
 )
