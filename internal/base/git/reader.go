@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/problem"
 )
@@ -48,7 +51,7 @@ func (r *reader) close() {
 		r.pool.give(r.dir, p)
 		return
 	}
-	_ = p.end(true)
+	p.end(true)
 }
 
 // hold takes a process for this lease: the end of the context is the end of it.
@@ -56,8 +59,8 @@ func (r *reader) hold(p *process) {
 	r.proc, r.off = p, context.AfterFunc(r.ctx, p.kill)
 }
 
-// drop ends a process that is out of step, or that has died, and returns what it ended with.
-func (r *reader) drop(kill bool) error {
+// drop ends a process that is out of step, or that has died, and returns what it complained of and what it ended with.
+func (r *reader) drop(kill bool) (stderr fmt.Stringer, err error) {
 	p := r.proc
 	r.proc = nil
 	r.off()
@@ -84,7 +87,7 @@ func (r *reader) ask(verb, rev string) (header, error) {
 		if fresh {
 			p, err := r.dir.read(r.pool != nil)
 			if err != nil {
-				return header{}, r.dir.finish(r.ctx, "cat-file", err, &tail{})
+				return header{}, r.dir.finish(r.ctx, "cat-file", err, nil)
 			}
 			r.hold(p)
 		}
@@ -92,8 +95,7 @@ func (r *reader) ask(verb, rev string) (header, error) {
 		if err == nil || errors.Is(err, errMissing) && (fresh || refAlone(rev)) {
 			return h, err
 		}
-		stderr := r.proc.stderr
-		ended := r.drop(!errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE))
+		stderr, ended := r.drop(!errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE))
 		if r.ctx.Err() != nil {
 			return h, fmt.Errorf("read %q: %w", rev, context.Cause(r.ctx))
 		}
@@ -125,7 +127,7 @@ func (r *reader) many(verb string, oids []OID, take func(oid OID, h header) erro
 	for chunk := range slices.Chunk(oids, atOnce) {
 		for i, oid := range chunk {
 			if i == 1 && r.proc != nil && r.proc.put(verb, chunk[1:]...) != nil {
-				_ = r.drop(true)
+				r.drop(true)
 			}
 			ahead := i > 0 && r.proc != nil && r.proc.asked
 			if !ahead {
@@ -136,14 +138,14 @@ func (r *reader) many(verb string, oids []OID, take func(oid OID, h header) erro
 			}
 			h, err := r.proc.header()
 			if err != nil { // what else is answered is nobody's question any more
-				_ = r.drop(true)
+				r.drop(true)
 				err = alone(oid)
 			} else if err = take(oid, h); r.proc != nil {
 				r.proc.asked = i < len(chunk)-1
 			}
 			if err != nil {
 				if r.proc != nil && r.proc.asked { // what is still to come would be taken for the answer to the next question
-					_ = r.drop(true)
+					r.drop(true)
 				}
 				return err
 			}
@@ -198,7 +200,7 @@ func (r *reader) shut(body *answer, err error) error {
 		r.proc.asked = false
 		return err
 	}
-	_ = r.drop(true)
+	r.drop(true)
 	if r.ctx.Err() != nil {
 		return fmt.Errorf("read object %s: %w", body.rev, context.Cause(r.ctx))
 	}
@@ -263,9 +265,9 @@ type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	stderr *tail
-	asked  bool    // and not answered to the end
-	ground *ground // that it began on; nil = it is not to wait
+	stderr *os.File // in memory: nobody has to read it meanwhile, and what waits is a process alone
+	asked  bool     // and not answered to the end
+	ground *ground  // that it began on; nil = it is not to wait
 }
 
 // read starts one. It does not end with any context: its holder ends it.
@@ -274,20 +276,37 @@ func (d Dir) read(waits bool) (*process, error) {
 	if waits {
 		at = standing(d) // before it begins, so that it has seen no less
 	}
-	cmd, stderr := d.command(context.Background(), Cmd{Args: []string{"cat-file", "--batch-command"}})
+	fd, err := unix.MemfdCreate("complaints", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	stderr := os.NewFile(uintptr(fd), "complaints")
+	cmd, _ := d.command(context.Background(), Cmd{Args: []string{"cat-file", "--batch-command"}})
+	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
+		stderr.Close()
 		return nil, err
 	}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err != nil {
+		stderr.Close()
 		return nil, err
 	}
 	return &process{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 64<<10), stderr: stderr, ground: at}, nil
 }
+
+// complains reports whether a process has complained of so much that it is better ended.
+func (p *process) complains() bool {
+	fi, err := p.stderr.Stat()
+	return err != nil || fi.Size() > complaintsMax
+}
+
+// complaintsMax is how many bytes a process that waits may have complained in.
+const complaintsMax = 64 << 10
 
 // put writes questions.
 func (p *process) put(verb string, revs ...OID) error {
@@ -330,10 +349,14 @@ func (p *process) header() (h header, err error) {
 func (p *process) kill() { _ = p.cmd.Process.Kill() }
 
 // end waits for its end, and tells how that was. One that has not died by itself has to be killed: it may have much to say.
-func (p *process) end(kill bool) error {
+func (p *process) end(kill bool) (stderr fmt.Stringer, err error) {
 	p.in.Close()
 	if kill {
 		p.kill()
 	}
-	return p.cmd.Wait()
+	err = p.cmd.Wait()
+	complaints := &tail{max: stderrMax}
+	_, _ = io.Copy(complaints, io.NewSectionReader(p.stderr, 0, stderrMax))
+	p.stderr.Close()
+	return complaints, err
 }

@@ -96,7 +96,7 @@ func (r *Readers) sweep(old func(waiting) bool) {
 	r.count -= len(gone)
 	r.mu.Unlock()
 	for _, w := range gone {
-		_ = w.end(true)
+		w.end(true)
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *Readers) take(d Dir) *process {
 		if w.ground.holds(d) {
 			return w.process
 		}
-		_ = w.end(true)
+		w.end(true)
 	}
 }
 
@@ -135,9 +135,9 @@ func (r *Readers) take(d Dir) *process {
 func (r *Readers) give(d Dir, p *process) {
 	at := d.place()
 	r.mu.Lock()
-	if p.ground == nil || r.ended || r.count >= readersMax || len(r.idle[at]) >= readersPerRepo {
+	if p.ground == nil || p.complains() || r.ended || r.count >= readersMax || len(r.idle[at]) >= readersPerRepo {
 		r.mu.Unlock()
-		_ = p.end(true)
+		p.end(true)
 		return
 	}
 	if r.idle == nil {

@@ -137,7 +137,7 @@ func (d Dir) command(ctx context.Context, c Cmd) (*exec.Cmd, *tail) {
 		cmd.Dir = d.Path
 	}
 	cmd.Stdin = c.Stdin
-	stderr := &tail{max: 4 << 10}
+	stderr := &tail{max: stderrMax}
 	cmd.Stderr = stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: d.credential()}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
@@ -183,7 +183,7 @@ func (d Dir) Do(ctx context.Context, op string, c Cmd) (out []byte, err error) {
 }
 
 // finish turns the end of a process into our error.
-func (d Dir) finish(ctx context.Context, verb string, err error, stderr *tail) error {
+func (d Dir) finish(ctx context.Context, verb string, err error, stderr fmt.Stringer) error {
 	if err == nil {
 		return nil
 	}
@@ -203,6 +203,9 @@ func (d Dir) finish(ctx context.Context, verb string, err error, stderr *tail) e
 	}
 	return fmt.Errorf("git %s: %w", verb, err)
 }
+
+// stderrMax is how many bytes of what git complains of are kept.
+const stderrMax = 4 << 10
 
 // tail keeps the first max bytes written to it.
 type tail struct {

@@ -126,7 +126,8 @@ func (h *Home) Daemon() (c *control.Controller, end func()) {
 
 // Runs runs a daemon until the function it returns is called.
 func (h *Home) Runs(c *control.Controller) (end func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	readers := &git.Readers{}
+	ctx, cancel := context.WithCancelCause(readers.In(context.Background()))
 	ran := make(chan error, 1)
 	go func() { ran <- c.Run(ctx) }()
 	var once sync.Once
@@ -136,6 +137,7 @@ func (h *Home) Runs(c *control.Controller) (end func()) {
 			if err := <-ran; err != nil {
 				h.T.Errorf("run: %v", err)
 			}
+			_ = readers.Run(ctx) // it ends what waits
 		})
 	}
 	h.T.Cleanup(end)
