@@ -182,7 +182,7 @@ func (p *place) stop(t *testing.T, c *client.Client) {
 }
 
 // moment is how long there is between looks at what is waited for.
-const moment = 3 * time.Millisecond
+const moment = 15 * time.Millisecond
 
 // await polls until ready, or fails.
 func await(t *testing.T, what string, ready func() (bool, error)) {
