@@ -125,7 +125,7 @@ func keptBy(line *keeper.Line) *api.Keeper {
 		return nil
 	}
 	h := line.Hello
-	return &api.Keeper{Against: against(h.Keeper.PID), PID: h.Keeper.PID, Release: h.Release, Restarts: h.Last.Restarts, Why: h.Last.Why, At: h.Last.At}
+	return &api.Keeper{Against: against(h.Keeper.PID), TrialMemory: h.Limits.Memory, TrialProcesses: h.Limits.Processes, PID: h.Keeper.PID, Release: h.Release, Restarts: h.Last.Restarts, Why: h.Last.Why, At: h.Last.At}
 }
 
 // against says whom a keeper holds against: a daemon that is another user than it cannot touch it, nor what it has.

@@ -34,8 +34,8 @@ type exit struct {
 const outOfMemory = "500"
 
 // start starts the daemon of a release; "" = of the one that `current` names. It is executed by the descriptor that was hashed, so
-// nobody can put another file in its place meanwhile. It dies with this keeper.
-func start(home, digest string, hello Hello) (child, error) {
+// nobody can put another file in its place meanwhile. It dies with this keeper. run starts its process.
+func start(home, digest string, hello Hello, run func(*exec.Cmd) error) (child, error) {
 	folder := release.In(home, disk.Ops{})
 	folders := []release.Folder{folder, old(home, disk.Ops{})}
 	if digest == "" {
@@ -66,7 +66,7 @@ func start(home, digest string, hello Hello) (child, error) {
 		// A session of its own: Ctrl-C is said to the keeper, and the keeper asks the daemon to end.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	if err := cmd.Start(); err != nil {
+	if err := run(cmd); err != nil {
 		ours.Close()
 		return child{}, fmt.Errorf("start the daemon of release %.12s: %w", digest, err)
 	}

@@ -50,6 +50,8 @@ type family interface {
 	adopt(yes bool)            // has them become children of this one, or no longer
 	reap(daemon child)         // takes those away that have ended
 	endSurvivors(daemon child) // ends those of a daemon that has ended
+	reached() string           // says which limit what is on trial has reached; "" = none
+	lift()                     // has it run on without limits
 }
 
 // outcome is how the time of one daemon went.
@@ -165,6 +167,9 @@ func attend(ctx context.Context, c child, fresh bool, p parts) outcome {
 			if l.killed != "" {
 				l.exit = exit{status: -1, why: l.killed + ", so the keeper ended it"}
 			}
+			if limit := l.limit(); limit != "" {
+				l.exit.why += "; " + limit
+			}
 			return l.outcome
 		}
 	}
@@ -185,6 +190,14 @@ func (l *life) silentMax() time.Duration {
 		return quietMax - hearMax
 	}
 	return silentMax
+}
+
+// limit says which limit a version on trial has reached; "" = none.
+func (l *life) limit() string {
+	if !l.onTrial() {
+		return ""
+	}
+	return l.family.reached()
 }
 
 // end ends the daemon at once. A trial that hangs on it goes back.
@@ -224,6 +237,7 @@ func (l *life) do(does deed) {
 	case finish:
 		l.fresh = false // what it is asked next is another change's
 		l.family.adopt(false)
+		l.family.lift()
 	}
 }
 
@@ -287,6 +301,9 @@ func (l *life) runOut() {
 func (l *life) look() {
 	if err := l.host.look(); err == nil && !l.planned && !l.asked {
 		why := l.host.trips()
+		if why == "" {
+			why = l.limit()
+		}
 		switch {
 		case why != "" && l.host.r.Step == Armed: // the record is the daemon's to write: so the daemon ends first
 			l.planned = true

@@ -64,6 +64,8 @@ type none struct{}
 func (none) adopt(bool)         {}
 func (none) reap(child)         {}
 func (none) endSurvivors(child) {}
+func (none) reached() string    { return "" }
+func (none) lift()              {}
 
 // house plays each daemon that a keeper starts by a line of its own.
 type house struct {

@@ -1,7 +1,7 @@
 // Package keeper is the parent of a home's daemon: it starts it, starts it again when it ends unasked, and ends one that hangs.
 //
 // The keeper is the one program that no change replaces (SM-903), so all that it is stands on the standard library, deadman,
-// disk and release. It reads no settings, no database and no network. Who wants to know what it does reads three files: keep.go
+// disk, release and cgroup. It reads no settings, no database and no network. Who wants to know what it does reads three files: keep.go
 // says when a daemon is started and ended, words.go what the two say to each other, and child.go how a process is started.
 //
 // One keeper has a home, and while it has it nobody else starts a daemon there: it holds a kernel lock on `.state/keeper`.
@@ -33,6 +33,11 @@ const ExitTaken = 75
 // Main is the keeper's whole program; it returns its exit status. Beside `serve`, and `again`, which is `serve` in the background, it
 // has the words of deadman.Main.
 func Main(args []string, stdout, stderr io.Writer) int {
+	return run(args, stdout, stderr, limitsHere())
+}
+
+// run is Main with the limits of a version on trial.
+func run(args []string, stdout, stderr io.Writer, most Limits) int {
 	if len(args) != 2 || args[0] != "serve" && args[0] != "again" || !filepath.IsAbs(args[1]) {
 		return deadman.Main(args, stdout, stderr)
 	}
@@ -43,7 +48,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	} else {
 		// A daemon is told of the end of the thread that started it, not of the process: so one thread starts them all, and stays.
 		runtime.LockOSThread()
-		status, err = serve(args[1], stderr)
+		status, err = serve(args[1], stderr, most)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", Program, err)
@@ -53,7 +58,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 }
 
 // serve keeps the daemon of a home up until a signal ends it.
-func serve(home string, stderr io.Writer) (status int, err error) {
+func serve(home string, stderr io.Writer, most Limits) (status int, err error) {
 	self, err := deadman.Self()
 	if err != nil {
 		return 1, err
@@ -74,7 +79,13 @@ func serve(home string, stderr io.Writer) (status int, err error) {
 	tell := func(format string, a ...any) {
 		fmt.Fprintf(stderr, "time=%s level=WARN msg=%q\n", time.Now().Format(time.RFC3339), Program+": "+fmt.Sprintf(format, a...))
 	}
-	family := processes{tell: tell}
+	within, unlimited := findFence(home, most, func(f *fence) error {
+		if r, _, err := RecordOf(home); err != nil || r.Step.onTrial() || r.Step == Back {
+			return f.end()
+		}
+		return f.leave()
+	})
+	family := processes{tell: tell, fence: within}
 	h := &host{home: home, now: deadman.Now, tell: tell,
 		room: func(least int64) string { return room(home, least) },
 		revert: func(ctx context.Context, r Record) error {
@@ -86,11 +97,12 @@ func serve(home string, stderr io.Writer) (status int, err error) {
 		h.watch = func() error { return watch(home, self) }
 	}
 	h.clean()
+	defer family.leave()
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
 	return keep(ctx, parts{
 		start: func(last Last, digest string) (child, error) {
-			return start(home, digest, Hello{Keeper: self, Last: last})
+			return family.start(home, digest, Hello{Keeper: self, Last: last, Limits: within.Limits}, h.r.Step.onTrial(), unlimited)
 		},
 		late: &landings{dir: filepath.Join(home, ".state", "deadman"), now: deadman.Now},
 		host: h, died: died, family: family, tell: tell,

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch args := os.Args[1:]; args[0] {
 		case "serve", "again", "start", "watch":
-			os.Exit(Main(args, os.Stdout, os.Stderr))
+			os.Exit(run(args, os.Stdout, os.Stderr, limitsOf(args[1])))
 		case "daemon":
 			os.Exit(playDaemon(args[1], args[len(args)-1]))
 		case "survive":
@@ -86,6 +86,14 @@ func furnish(t *testing.T, armed bool) (home string) {
 		}
 	}
 	return home
+}
+
+// limitsOf are the limits that a home's version on trial has: those that the test says, or this machine's.
+func limitsOf(home string) (l Limits) {
+	if raw, err := os.ReadFile(plays(home, "limits")); err != nil || json.Unmarshal(raw, &l) != nil {
+		return limitsHere()
+	}
+	return l
 }
 
 // plays is where a home says how its daemons play, and where they note what they do.

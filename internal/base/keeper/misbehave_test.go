@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,6 +46,8 @@ func misbehaves(ctx context.Context, line *Line, home string, r Record) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "mute":
 		select {}
+	case "eats":
+		eats(home)
 	}
 	_ = line.Ready()
 	if r.Step == Handed { // the keeper starts it again after that
@@ -62,6 +65,17 @@ func misbehaves(ctx context.Context, line *Line, home string, r Record) {
 	switch how {
 	case "hangs":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	case "forks":
+		forks(home)
+	case "orphans": // once, and kills its keeper: this one dies with it
+		if err := exec.Command("/proc/self/exe", "survive", home, "stubborn").Start(); err != nil {
+			note(home, "%v", err)
+		}
+		for len(alive(home)) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		strikes(home, line.Keeper.PID, r.Step)
+		os.Exit(1)
 	case "deaf": // beats, and says nothing else
 	case "guesses":
 		for n := 0; err == nil || errors.Is(err, ErrCode); n++ {
@@ -121,7 +135,10 @@ func TestAVersionThatMisbehavesGoesBack(t *testing.T) {
 			program := filepath.Join(t.TempDir(), Program)
 			if err := os.Link("/proc/self/exe", program); err != nil {
 				self, err := os.ReadFile("/proc/self/exe")
-				if err := errors.Join(err, os.WriteFile(program, self, 0o700)); err != nil {
+				syscall.ForkLock.RLock() // what another test starts meanwhile would hold the file open for writing, and nobody could start it
+				err = errors.Join(err, os.WriteFile(program, self, 0o700))
+				syscall.ForkLock.RUnlock()
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -27,8 +27,43 @@ const (
 
 // processes is the family of this process.
 type processes struct {
-	tell func(format string, a ...any)
+	tell  func(format string, a ...any)
+	fence *fence
 }
+
+// start starts a daemon: one on trial within the limits, where there are any. unlimited is why there are none.
+func (p processes) start(home, digest string, hello Hello, onTrial bool, unlimited error) (child, error) {
+	switch {
+	case !onTrial:
+		p.leave()
+	case p.fence.none():
+		p.tell("memory and processes of the version on trial have no limits: %v", unlimited)
+	default:
+		c, err := start(home, digest, hello, p.fence.start)
+		if err == nil {
+			return c, nil
+		}
+		p.tell("%v; it is tried without limits of memory and processes", err)
+		hello.Limits = Limits{}
+	}
+	return start(home, digest, hello, (*exec.Cmd).Start)
+}
+
+// leave takes the fence away once the daemon in it is no more on trial, and has ended.
+func (p processes) leave() {
+	if err := p.fence.leave(); err != nil {
+		p.tell("%v", err)
+	}
+}
+
+// lift takes the limits away, for the version in them stays.
+func (p processes) lift() {
+	if err := p.fence.lift(); err != nil {
+		p.tell("lift the limits of memory and processes: %v", err)
+	}
+}
+
+func (p processes) reached() string { return p.fence.reached() }
 
 // adopt has the kernel give this process what its children leave behind, so that it can be found, or no longer. Outside of a host
 // change a daemon's leavings are none of the keeper's business: services that a person restarted are among them.
@@ -53,7 +88,7 @@ func (p processes) reap(daemon child) {
 }
 
 func (p processes) endSurvivors(daemon child) {
-	if err := endSurvivors(daemon.is); err != nil {
+	if err := errors.Join(p.fence.end(), endSurvivors(daemon.is)); err != nil {
 		p.tell("%v", err)
 	}
 }

@@ -62,6 +62,7 @@ type Hello struct {
 	Release string          `json:"release"` // digest of what was started
 	Trials  int             `json:"trials"`  // version of the words of a host change; 0 = it knows none
 	Last    Last            `json:"last"`
+	Limits  Limits          `json:"limits,omitzero"` // of a version on trial; none = it has none here
 }
 
 // Last is how the daemons before this one ended, as far as this keeper has started them.

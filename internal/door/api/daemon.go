@@ -59,6 +59,10 @@ const (
 type Keeper struct {
 	Against string `json:"against"` // AgainstHostile, or AgainstFaulty: keeper and daemon are one user
 
+	// What a version on trial may use at the most, with all that it starts. Both are 0 where nothing limits it.
+	TrialMemory    int64 `json:"trial_memory"`    // bytes, with swap
+	TrialProcesses int64 `json:"trial_processes"` // with threads
+
 	PID      int       `json:"pid"`
 	Release  string    `json:"release"`       // digest of the programs that the daemon runs from
 	Restarts int       `json:"restarts"`      // daemons that were started in place of one that had ended unasked

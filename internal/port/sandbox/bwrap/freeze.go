@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/base/cgroup"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -43,7 +44,7 @@ func (p *process) freezeGroup(ctx context.Context) error {
 		return p.orEnded(err)
 	}
 	return p.poll(ctx, func() (bool, error) {
-		frozen, ok := number(p.groups.unified, "cgroup.events", "frozen")
+		frozen, ok := cgroup.Number(p.groups.unified, "cgroup.events", "frozen")
 		if !ok {
 			return false, p.orEnded(errors.New("the control group is gone"))
 		}

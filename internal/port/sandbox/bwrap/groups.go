@@ -1,7 +1,6 @@
 package bwrap
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/cgroup"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/port/sandbox"
 )
@@ -44,7 +44,7 @@ func findLayout(ops disk.Ops, root string) layout {
 	name := groupName(root)
 	var l layout
 	l.kind.memory, l.kind.pids = rlimitWatch, rlimitWatch
-	mounts, own := groupMounts(), ownGroups()
+	mounts, own := cgroup.Mounts(), cgroup.Own()
 	if at, ok := mounts[""]; ok {
 		for _, parent := range unifiedParents(at, own[""]) {
 			if dir, ok := makeGroup(ops, parent, name); ok {
@@ -108,52 +108,6 @@ func unifiedParents(at, own string) []string {
 		return nil
 	}
 	return []string{filepath.Join(at, filepath.Dir(own)), filepath.Join(at, own)}
-}
-
-// groupMounts returns where each controller is mounted; "" is version 2.
-func groupMounts() map[string]string {
-	found := map[string]string{}
-	f, err := os.Open("/proc/self/mounts")
-	if err != nil {
-		return found
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		fields := strings.Fields(s.Text())
-		if len(fields) < 4 {
-			continue
-		}
-		switch fields[2] {
-		case "cgroup2":
-			found[""] = fields[1]
-		case "cgroup":
-			for option := range strings.SplitSeq(fields[3], ",") {
-				if option == "memory" || option == "pids" {
-					found[option] = fields[1]
-				}
-			}
-		}
-	}
-	return found
-}
-
-// ownGroups returns this process's group per controller; "" is version 2.
-func ownGroups() map[string]string {
-	own := map[string]string{}
-	raw, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return own
-	}
-	for line := range strings.Lines(string(raw)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		for controller := range strings.SplitSeq(parts[1], ",") {
-			own[controller] = parts[2]
-		}
-	}
-	return own
 }
 
 // makeGroup makes parent/name and shows that a process may be started in a group below it.
@@ -355,28 +309,8 @@ func (g *groups) processor() (time.Duration, bool) {
 	if g.unified == "" {
 		return 0, false
 	}
-	used, ok := number(g.unified, "cpu.stat", "usage_usec")
+	used, ok := cgroup.Number(g.unified, "cpu.stat", "usage_usec")
 	return time.Duration(used) * time.Microsecond, ok
-}
-
-// number reads one value of a group's file: the whole text, or the one after key.
-func number(dir, file, key string) (int64, bool) {
-	raw, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(raw)) {
-		fields := strings.Fields(line)
-		switch {
-		case key == "" && len(fields) == 1:
-			n, err := strconv.ParseInt(fields[0], 10, 64)
-			return n, err == nil
-		case len(fields) == 2 && fields[0] == key:
-			n, err := strconv.ParseInt(fields[1], 10, 64)
-			return n, err == nil
-		}
-	}
-	return 0, false
 }
 
 // outOfMemory reports the highest use if the kernel had to kill for memory.
@@ -384,11 +318,11 @@ func (g *groups) outOfMemory() (int64, bool) {
 	var kills, peak int64
 	switch g.kind.memory {
 	case cgroup2:
-		kills, _ = number(g.memory, "memory.events", "oom_kill")
-		peak, _ = number(g.memory, "memory.peak", "")
+		kills, _ = cgroup.Number(g.memory, "memory.events", "oom_kill")
+		peak, _ = cgroup.Number(g.memory, "memory.peak", "")
 	case cgroup1:
-		kills, _ = number(g.memory, "memory.oom_control", "oom_kill")
-		peak, _ = number(g.memory, "memory.max_usage_in_bytes", "")
+		kills, _ = cgroup.Number(g.memory, "memory.oom_control", "oom_kill")
+		peak, _ = cgroup.Number(g.memory, "memory.max_usage_in_bytes", "")
 	}
 	return peak, kills > 0
 }
@@ -398,6 +332,6 @@ func (g *groups) forksRefused() int64 {
 	if g.kind.pids == rlimitWatch {
 		return 0
 	}
-	n, _ := number(g.pids, "pids.events", "max")
+	n, _ := cgroup.Number(g.pids, "pids.events", "max")
 	return n
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/base/cgroup"
 	"sallyport/internal/base/leftover"
 )
 
@@ -44,7 +45,7 @@ func (d *Driver) Left(context.Context) ([]leftover.Item, error) {
 func (d *Driver) left() []string {
 	name, own := groupName(d.config.Root), strconv.Itoa(os.Getpid())+"-"
 	var left []string
-	for _, at := range slices.Sorted(slices.Values(treesOf(groupMounts()))) {
+	for _, at := range slices.Sorted(slices.Values(treesOf(cgroup.Mounts()))) {
 		seen := 0
 		_ = filepath.WalkDir(at, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.IsDir() {
