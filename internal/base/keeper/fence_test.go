@@ -334,3 +334,40 @@ func TestNoFenceLimitsNothing(t *testing.T) {
 		t.Errorf("the limits here are %+v", l)
 	}
 }
+
+// A sandbox below has limits of its own. That one reaches them is no fault of the daemon.
+func TestALimitThatASandboxReachesIsNotTheDaemons(t *testing.T) {
+	f, err := findFence(t.TempDir(), few, (*fence).end)
+	if f.none() || f.unified() {
+		t.Skipf("NO CONTROL GROUP OF VERSION 1 CAN BE MADE HERE, and with version 2 no sandbox is below: %v", err)
+	}
+	defer func() { _ = f.end() }()
+	memory, pids := filepath.Join(f.memory, "sandbox"), filepath.Join(f.processes, "sandbox")
+	err = errors.Join(f.make(), made(memory), made(pids), put(pids, "pids.max", "8"), put(memory, "memory.limit_in_bytes", "33554432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ dir, file, key, does string }{
+		{pids, "pids.events", "max", `i=0; while [ $i -lt 20 ]; do sleep 600 & i=$((i+1)); done`},
+		{memory, "memory.oom_control", "oom_kill", `x=0123456789abcdef; while [ ${#x} -lt 200000000 ]; do x=$x$x; done`},
+	} {
+		cmd := exec.Command("sh", "-c", `echo 0 >"$1" && echo 0 >"$2" && `+row.does, "sh", filepath.Join(memory, "cgroup.procs"), filepath.Join(pids, "cgroup.procs"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+		if err := f.bear(cmd); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // how it ends is no matter
+		if n, _ := cgroup.Number(row.dir, row.file, row.key); n == 0 {
+			t.Errorf("it has not reached the limit of %s", row.dir)
+		}
+		if limit := f.reached(); limit != "" {
+			t.Errorf("the daemon is told: %s", limit)
+		}
+		if row.dir == pids { // room for the next
+			err = put(pids, "pids.max", "max")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
