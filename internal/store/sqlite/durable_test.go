@@ -104,7 +104,25 @@ func counted(t *testing.T, path string) (n int) {
 }
 
 func TestAKilledProcessLosesNothingItWasTold(t *testing.T) {
-	for at := 0; ; at++ {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "operations")
+	if said, _ := helper(filepath.Join(dir, "state", "db"), nil, disktest.KillLog+"="+log); !slices.Contains(said, "closed") {
+		t.Fatalf("helper said %q", said)
+	}
+	raw, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(string(raw)) {
+		_, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		names = append(names, name)
+	}
+	if len(names) < 7 {
+		t.Fatalf("operations %q", names)
+	}
+
+	for _, at := range disktest.Points(t, names) {
 		for _, when := range []string{"before", "after"} {
 			path := filepath.Join(t.TempDir(), "state", "db")
 			said, killed := helper(path, nil, fmt.Sprintf("%s=%d:%s", disktest.KillAt, at, when))
@@ -117,15 +135,12 @@ func TestAKilledProcessLosesNothingItWasTold(t *testing.T) {
 					t.Fatal(s)
 				}
 			}
+			if !killed {
+				t.Errorf("not killed %s operation %d, %s: %q", when, at, names[at], said)
+			}
 			n := counted(t, path)
 			if n != told && (n != told+1 || when != "after") {
-				t.Errorf("killed %s operation %d: %d transactions are there, %d were told", when, at, n, told)
-			}
-			if !killed {
-				if at < 7 || n != 3 {
-					t.Errorf("ended by itself at operation %d with %d transactions: %q", at, n, said)
-				}
-				return
+				t.Errorf("killed %s operation %d, %s: %d transactions are there, %d were told", when, at, names[at], n, told)
 			}
 		}
 	}
