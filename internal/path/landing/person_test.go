@@ -226,7 +226,12 @@ func TestAGitDirectoryOnAnotherFileSystemWorks(t *testing.T) {
 }
 
 func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
-	for at := 0; ; at++ {
+	_, o := separate(t)
+	whole := &disktest.Crash{At: -1}
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: whole.Ops()}, o, &journal{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range disktest.Sample(t, disktest.Points(t, whole.Seen()), 3) {
 		r, o := separate(t)
 		before := look(t, r.Top)
 		j, c := &journal{}, &disktest.Crash{At: at, After: true}
@@ -234,7 +239,7 @@ func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !c.Crashed() {
-			return
+			t.Fatalf("no crash after operation %d", at)
 		}
 		recoverAll(t, j, disk.Ops{})
 		if left := residue(t, r); len(left) > 0 {
