@@ -51,7 +51,7 @@ func (r *reader) close() {
 		r.pool.give(r.dir, p)
 		return
 	}
-	p.end(true)
+	_, _ = p.end(true)
 }
 
 // hold takes a process for this lease: the end of the context is the end of it.
@@ -127,7 +127,7 @@ func (r *reader) many(verb string, oids []OID, take func(oid OID, h header) erro
 	for chunk := range slices.Chunk(oids, atOnce) {
 		for i, oid := range chunk {
 			if i == 1 && r.proc != nil && r.proc.put(verb, chunk[1:]...) != nil {
-				r.drop(true)
+				_, _ = r.drop(true)
 			}
 			ahead := i > 0 && r.proc != nil && r.proc.asked
 			if !ahead {
@@ -138,14 +138,14 @@ func (r *reader) many(verb string, oids []OID, take func(oid OID, h header) erro
 			}
 			h, err := r.proc.header()
 			if err != nil { // what else is answered is nobody's question any more
-				r.drop(true)
+				_, _ = r.drop(true)
 				err = alone(oid)
 			} else if err = take(oid, h); r.proc != nil {
 				r.proc.asked = i < len(chunk)-1
 			}
 			if err != nil {
 				if r.proc != nil && r.proc.asked { // what is still to come would be taken for the answer to the next question
-					r.drop(true)
+					_, _ = r.drop(true)
 				}
 				return err
 			}
@@ -200,7 +200,7 @@ func (r *reader) shut(body *answer, err error) error {
 		r.proc.asked = false
 		return err
 	}
-	r.drop(true)
+	_, _ = r.drop(true)
 	if r.ctx.Err() != nil {
 		return fmt.Errorf("read object %s: %w", body.rev, context.Cause(r.ctx))
 	}

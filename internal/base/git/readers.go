@@ -96,7 +96,7 @@ func (r *Readers) sweep(old func(waiting) bool) {
 	r.count -= len(gone)
 	r.mu.Unlock()
 	for _, w := range gone {
-		w.end(true)
+		_, _ = w.end(true)
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *Readers) take(d Dir) *process {
 		if w.ground.holds(d) {
 			return w.process
 		}
-		w.end(true)
+		_, _ = w.end(true)
 	}
 }
 
@@ -137,7 +137,7 @@ func (r *Readers) give(d Dir, p *process) {
 	r.mu.Lock()
 	if p.ground == nil || p.complains() || r.ended || r.count >= readersMax || len(r.idle[at]) >= readersPerRepo {
 		r.mu.Unlock()
-		p.end(true)
+		_, _ = p.end(true)
 		return
 	}
 	if r.idle == nil {
