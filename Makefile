@@ -52,12 +52,11 @@ demo: setup build ## changes land, go on trial and are rolled back; under two mi
 	@demo/run
 
 # The tests start themselves again many times, and a race binary sleeps a second at each exit. The longest packages come first, so that
-# none ends alone. Vet has looked at all of it by then, and would look again at a part. The ordinary user's tests run beside: all wait often.
+# none ends alone. Vet has looked at all of it by then, and would look again at a part.
 test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
 	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops, and the same cases of properties, again"
-	@said=$$(mktemp); setsid scripts/test-as-user >"$$said" 2>&1 & user=$$!; trap 'kill -TERM -- -$$user 2>/dev/null; exit 130' INT TERM; \
-	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly $(RACE) -vet=off -p $(AT_ONCE) -timeout 45m $(LONGEST) ./...; bad=$$?; \
-	wait $$user || bad=1; cat "$$said"; rm -f "$$said"; exit $$bad
+	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly $(RACE) -vet=off -p $(AT_ONCE) -timeout 45m $(LONGEST) ./...
+	@scripts/test-as-user
 
 SOAK     ?= 10m
 soak: setup-test agents build ## every point of every loop, and a day of use in ten minutes (SOAK=10m): hours

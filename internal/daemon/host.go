@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -148,7 +149,11 @@ func (h hosted) Confirm(ctx context.Context, of id.Change, code string, by audit
 	case errors.Is(err, keeper.ErrCode) && left <= 0:
 		return problem.Errorf(problem.Denied, "sallyport change watch "+string(of), "%w: that was the last try, and the old host comes back", err)
 	case errors.Is(err, keeper.ErrCode):
-		return problem.Errorf(problem.Denied, "sallyport confirm "+string(of)+" --code CODE", "%w: it can be tried %d more times, and then the old host comes back", err, left)
+		more := "once more"
+		if left > 1 {
+			more = fmt.Sprintf("%d more times", left)
+		}
+		return problem.Errorf(problem.Denied, "sallyport confirm "+string(of)+" --code CODE", "%w: it can be tried %s, and then the old host comes back", err, more)
 	}
 	return h.said(err)
 }

@@ -29,18 +29,20 @@ import (
 	"sallyport/internal/who/person"
 )
 
-// proposed is a change that the agent of a group made to one file, as it waits for a person.
-func proposed(h *drivetest.Home, file string) (yes func(w approve.Words) error, show func() view.Detail) {
+// proposed is a change that the agent of a group made to files, as it waits for a person.
+func proposed(h *drivetest.Home, files ...string) (yes func(w approve.Words) error, show func() view.Detail) {
 	h.T.Helper()
-	yes, show, _ = proposedWith(h, file)
+	yes, show, _ = proposedWith(h, files...)
 	return yes, show
 }
 
 // proposedWith is proposed, with the daemon.
-func proposedWith(h *drivetest.Home, file string) (yes func(w approve.Words) error, show func() view.Detail, c *control.Controller) {
+func proposedWith(h *drivetest.Home, files ...string) (yes func(w approve.Words) error, show func() view.Detail, c *control.Controller) {
 	h.T.Helper()
 	a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
-		s.Write(file, "another\n")
+		for _, file := range files {
+			s.Write(file, "another\n")
+		}
 		return "", nil
 	})
 	c, _ = a.Begin()
@@ -50,7 +52,10 @@ func proposedWith(h *drivetest.Home, file string) (yes func(w approve.Words) err
 	}
 	time.Sleep(time.Minute)
 	d := h.Is(c, row.ID, change.Working)
-	said := tool.Swap{PerFileSummaries: map[string]string{file: "is another"}, OverallSummary: "Change it", CommitSHA: "0123456"}
+	said := tool.Swap{PerFileSummaries: map[string]string{}, OverallSummary: "Change it", CommitSHA: "0123456"}
+	for _, file := range files {
+		said.PerFileSummaries[file] = "is another"
+	}
 	if _, err := a.Call(h.T.Context(), tool.RequestSwap, said, string(d.Checkpoints[0].Tree)); err != nil {
 		h.T.Fatal(err)
 	}
@@ -109,6 +114,40 @@ func TestAChangeOfTheHostIsApprovedInWordsAndNotAtOnce(t *testing.T) {
 			t.Errorf("it is %s", d.Approval.Decision)
 		}
 	})
+}
+
+// TestACardWarnsOfWhatAChangeOfTheHostBrings holds SM-072, SM-083, SM-085 and SM-086.
+func TestACardWarnsOfWhatAChangeOfTheHostBrings(t *testing.T) {
+	const (
+		scope    = "Host-level changes run with full credential scope and can access data across all groups. Review carefully."
+		lossy    = "rollback may be lossy if migration is non-reversible"
+		combined = "This change modifies host code and per-group runner/skills code. Host changes will apply to every group on next restart. " +
+			"Runner/skills changes will only apply to the originating group. Other existing groups will continue running their old runner against the new " +
+			"host — this can break them if the host change requires a matching runner update. If that happens, you can run another dev-agent cycle from " +
+			"each affected group to refresh them."
+		page, prompt, migration = "docs/more.md", "template/runner/prompts/system.md", "migrations/00099_more.sql"
+	)
+	for name, test := range map[string]struct {
+		files  []string
+		class  string
+		banner []string
+	}{
+		"a group":                         {[]string{prompt}, "group", nil},
+		"the host":                        {[]string{page}, "host", []string{scope}},
+		"both":                            {[]string{page, prompt}, "combined", []string{scope, combined}},
+		"the host's database":             {[]string{migration}, "host", []string{scope, lossy}},
+		"a group and the host's database": {[]string{prompt, migration}, "combined", []string{scope, combined, lossy}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				drivetest.Keep(h)
+				_, show := proposed(h, test.files...)
+				if card := show().Proposal.Card; card.Class != test.class || !slices.Equal(card.Banner, test.banner) {
+					t.Errorf("it is %q, with %q", card.Class, card.Banner)
+				}
+			})
+		})
+	}
 }
 
 // TestAChangeOfOneGroupIsApprovedByAPlainYesAtOnce holds SM-080: the time to think is for the host alone.

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
@@ -81,7 +82,7 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 		}
 		end()
 
-		c, _ = begun(a, k)
+		c, end = begun(a, k)
 		if d := a.Is(c, chg, change.InTrial); d.Trial.Handshake != trial.Message1Sent || d.Trial.Restarts != 2 {
 			t.Errorf("its trial is %+v", d.Trial)
 		}
@@ -106,8 +107,17 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 			t.Error("it has not landed")
 		}
 
-		// Undone later, it takes no code, and the files are gone.
-		a.Is(c, a.Undo(c, chg, request.Yes), change.Finalized)
+		// Undone later, it takes a yes but no code and no keeper, and the files are gone.
+		end()
+		a.Parts.Host = guard.NoHost{}
+		c, _ = a.Begin()
+		back := a.Undo(c, chg, request.Ask)
+		d := a.Is(c, back, change.AwaitingApproval)
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, a.By(), approve.Words{Marked: true, Typed: d.Proposal.Card.Typed}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		a.Is(c, back, change.Finalized)
 		if strings.Contains(a.Git("ls-files"), hostFile) {
 			t.Error("it is still there")
 		}

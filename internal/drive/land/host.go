@@ -23,7 +23,7 @@ func (ls *Landings) armHost(ctx context.Context, row change.Row, p proposal.Prop
 	}
 	code, err := ls.Host.Code(ctx, row.ID)
 	if err != nil {
-		return fmt.Errorf("land %s: %w", row.ID, err)
+		return err
 	}
 	if err := ls.DB.Read(ctx, func(tx store.Tx) error { return ledger.NoneOnTrial(ctx, tx, row) }); err != nil {
 		return err

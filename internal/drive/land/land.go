@@ -83,7 +83,7 @@ func (ls *Landings) landChecked(ctx context.Context, row change.Row) error {
 	}
 	if row.Request.Kind != request.Revert { // what goes back has been there before
 		if err := ls.Grounds.Rules.Decidable(); err != nil {
-			return fmt.Errorf("land %s: %w", row.ID, err)
+			return err
 		}
 	}
 	head, same, err := ls.sameRules(ctx, row, *p)

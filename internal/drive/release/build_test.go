@@ -7,10 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"sallyport/internal/base/keeper"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
 )
@@ -82,6 +86,43 @@ func TestAChangeOfTheSourceIsBuiltByWhatBuiltItBefore(t *testing.T) {
 		}
 		if about, _, _ := p.Tell("echo"); !strings.Contains(about, "the host runs by release "+all[0].Digest[:12]+" (build home-1), and its database goes from schema 7 to 8") {
 			t.Errorf("the card in a conversation says\n%s", about)
+		}
+	})
+}
+
+// TestASourceThatGoesBackDoesNotTakeItsReleaseAlong: what was built of it runs on, and whoever is asked for the way back reads so.
+func TestASourceThatGoesBackDoesNotTakeItsReleaseAlong(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		withSource(h, source)
+		s, _ := staged(h, "src/scripts/pack", func(int) (rehearsal.Report, int) { return well(), 0 })
+		s.makes = func(spec sandbox.Spec) int { return compiles(t, spec, 7) }
+		k := drivetest.Keep(h)
+		c, end := s.Begin()
+		chg := s.Offer(c)
+		d := s.Show(c, chg)
+		time.Sleep(time.Minute)
+		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: d.Proposal.Card.Typed}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		s.Is(c, chg, change.InTrial)
+		end()
+
+		k.Moves(keeper.Ready, nil)
+		c, _ = s.Begin()
+		time.Sleep(10 * time.Second)
+		c.RecordDelivery(chg)
+		time.Sleep(time.Second)
+		if err := c.Confirm(t.Context(), chg, h.By(), drivetest.RightCode); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		s.Is(c, chg, change.Finalized)
+
+		back := s.Is(c, h.Undo(c, chg, request.Ask), change.AwaitingApproval).Proposal.Card
+		want := fmt.Sprintf("the host goes on by the release that it runs by: sallyport upgrade has it run by another, such as the one before %.12s", d.Proposal.Card.Host.Release)
+		if !slices.Contains(back.Then, want) || back.Host != nil {
+			t.Errorf("the card says %q, and of the host %+v", back.Then, back.Host)
 		}
 	})
 }

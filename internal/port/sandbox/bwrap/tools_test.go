@@ -59,7 +59,7 @@ func newWorkbench(t *testing.T, files map[string]string) workbench {
 func (w workbench) run(t *testing.T, p agent.Program) (sandbox.Exit, string) {
 	t.Helper()
 	spec, err := session.Environment(t.Context(), session.Surroundings{
-		Owner: owner(), Limits: sandbox.Limits{Timeout: 3 * time.Minute}, Path: w.task.Path, Home: w.task.Home, Top: w.task.Top,
+		Owner: owner(), Limits: sandbox.Limits{Timeout: 10 * time.Minute}, Path: w.task.Path, Home: w.task.Home, Top: w.task.Top,
 	})
 	if err != nil {
 		t.Fatal(err)
