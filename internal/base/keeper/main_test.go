@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -310,6 +311,7 @@ func keepsBy(t *testing.T, program, home string, env ...string) *exec.Cmd {
 			_ = syscall.Kill(next.PID, syscall.SIGTERM)
 			await(t, "end of the next keeper", func() bool { return !deadman.Alive(next) })
 		}
+		await(t, "end of all that runs in the home", func() bool { return killsAll(home) })
 		log.Close()
 		if t.Failed() {
 			raw, _ := os.ReadFile(log.Name())
@@ -318,6 +320,23 @@ func keepsBy(t *testing.T, program, home string, env ...string) *exec.Cmd {
 		}
 	})
 	return cmd
+}
+
+// killsAll kills what names a home in its command line, which may write there yet; true if nothing does.
+func killsAll(home string) bool {
+	none := true
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(raw, []byte("\x00"+home+"\x00")) { // its last word ends so, too
+			continue
+		}
+		none = false
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return none
 }
 
 // await waits for something that is about to come.
