@@ -87,7 +87,7 @@ func (r *reader) ask(verb, rev string) (header, error) {
 		if fresh {
 			p, err := r.dir.read(r.pool != nil)
 			if err != nil {
-				return header{}, r.dir.finish(r.ctx, "cat-file", err, nil)
+				return header{}, r.dir.finish(r.ctx, "cat-file", err, &tail{})
 			}
 			r.hold(p)
 		}

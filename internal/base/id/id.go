@@ -61,8 +61,8 @@ func random(n int) string {
 // recent returns two base36 characters that are the same for ten seconds. There are many messages, and so the newest stand together in an
 // index: a thousand of them change few of its pages, not a page each.
 func recent(now time.Time) string {
-	const n = len(base36)
-	at := int(now.Unix()/10) % (n * n)
+	const n = uint64(len(base36))
+	at := uint64(now.Unix()) / 10 % (n * n) // of a clock before 1970, too
 	return string([]byte{base36[at/n], base36[at%n]})
 }
 

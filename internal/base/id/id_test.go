@@ -44,7 +44,7 @@ func TestNewIDsAreOfTheirKindAndDiffer(t *testing.T) {
 	}
 }
 
-// A pass over two hours, ten seconds at a time.
+// TestMessagesOfTheSameTenSecondsStandTogether passes over two hours, ten seconds at a time.
 func TestMessagesOfTheSameTenSecondsStandTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		last := map[string]string{}

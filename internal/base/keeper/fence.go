@@ -312,7 +312,7 @@ func put(dir, file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// optional forgives a file that this kernel does not have.
+// optional forgives a file that this kernel does not have, or does not let anybody write.
 func optional(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
