@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/audit/audittest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/grounds"
@@ -126,8 +127,7 @@ func (h *Home) Daemon() (c *control.Controller, end func()) {
 
 // Runs runs a daemon until the function it returns is called.
 func (h *Home) Runs(c *control.Controller) (end func()) {
-	readers := &git.Readers{}
-	ctx, cancel := context.WithCancelCause(readers.In(context.Background()))
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(gittest.Restart(h.T)))
 	ran := make(chan error, 1)
 	go func() { ran <- c.Run(ctx) }()
 	var once sync.Once
@@ -137,7 +137,6 @@ func (h *Home) Runs(c *control.Controller) (end func()) {
 			if err := <-ran; err != nil {
 				h.T.Errorf("run: %v", err)
 			}
-			_ = readers.Run(ctx) // it ends what waits
 		})
 	}
 	h.T.Cleanup(end)
