@@ -170,6 +170,50 @@ func copies(t *testing.T, path string) []string {
 	return all
 }
 
+// dump is what makes a database like the one at path: its tables, indexes and triggers in their order, then its rows.
+func dump(t *testing.T, path string) string {
+	t.Helper()
+	db := raw(t, path)
+	defer closed(t, db)
+	var out strings.Builder
+	for _, text := range texts(t, db, `SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid`) {
+		fmt.Fprintf(&out, "%s;\n\n", text)
+	}
+	for _, table := range texts(t, db, `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid`) {
+		columns := slices.DeleteFunc(columnsOf(t, db, table), func(name string) bool { return name == "tstamp" }) // of goose: it is the clock's
+		for _, row := range texts(t, db, fmt.Sprintf(`SELECT quote("%s") FROM "%s" ORDER BY "%s"`, strings.Join(columns, `") || ', ' || quote("`), table, strings.Join(columns, `", "`))) {
+			fmt.Fprintf(&out, "INSERT INTO %s (%s) VALUES (%s);\n", table, strings.Join(columns, ", "), row)
+		}
+	}
+	return out.String()
+}
+
+func TestAnEmptyFileGetsWhatTheMigrationsComeTo(t *testing.T) {
+	climbed := filepath.Join(t.TempDir(), "climbed.db")
+	db, err := sqlite.OpenWith(t.Context(), climbed, disk.Ops{}, sqlite.Migrations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, db)
+	const head = "-- A database of this program before anything is written to it: what the migrations in schema/ come to. Written by `make docs`.\n\n"
+	want := head + dump(t, climbed)
+	if os.Getenv("UPDATE_DOCS") != "" {
+		if err := os.WriteFile("schema.sql", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if sqlite.Newest != want {
+		t.Error("schema.sql is not what the migrations come to: make docs")
+	}
+
+	made := filepath.Join(t.TempDir(), "made.db")
+	closed(t, open(t, made))
+	if got := head + dump(t, made); got != want {
+		t.Errorf("an empty file becomes\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestADatabaseOfTheFirstSchemaIsMigratedWithAllItsRowsAndCopiedBefore(t *testing.T) {
 	path, before := old(t, firstSchema(t))
 	db := open(t, path)

@@ -33,7 +33,8 @@ import (
 type DB struct {
 	path   string
 	ops    disk.Ops
-	schema fs.FS // migrations
+	schema fs.FS  // migrations
+	newest string // what they come to, for a file that is empty; "" = climb
 
 	pool    *sql.DB    // one connection
 	writer  *statement // on that connection; only whose turn it is uses it
@@ -61,15 +62,15 @@ var _ store.DB = (*DB)(nil)
 // Errors: problem.Unavailable if the schema is newer than this program, if the folder
 // cannot be written, or if the disk is full; each says the way out.
 func Open(ctx context.Context, path string, ops disk.Ops) (store.DB, error) {
-	return openWith(ctx, path, ops, migrations())
+	return openWith(ctx, path, ops, migrations(), newest)
 }
 
-func openWith(ctx context.Context, path string, ops disk.Ops, schema fs.FS) (store.DB, error) {
+func openWith(ctx context.Context, path string, ops disk.Ops, schema fs.FS, newest string) (store.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db := &DB{path: path, ops: ops, schema: schema, queue: make(chan *call), closing: make(chan struct{}), ended: make(chan struct{})}
+	db := &DB{path: path, ops: ops, schema: schema, newest: newest, queue: make(chan *call), closing: make(chan struct{}), ended: make(chan struct{})}
 	opened := false
 	defer func() { // also when an operation panics
 		if !opened {
