@@ -3,10 +3,12 @@
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   = -s -w -X sallyport/internal/door/api.build=$(VERSION)
-STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath
+# Notes for a debugger are a fifth of the work of compiling, and stripped from what is linked here.
+BARE      = -gcflags=all=-dwarf=false
+STATIC    = CGO_ENABLED=0 $(GO) build -mod=readonly -trimpath $(BARE)
 # The race detector watches our code and the standard library. SQLite is C that was written into Go: its data lie behind its own
 # locks, no race in there is ours to mend, and watched it is a fifth of what the programs of a story cost. Nor are the sums of a hash.
-RACE      = -race -gcflags=modernc.org/...=-race=false -gcflags=crypto/internal/fips140/...=-race=false
+RACE      = -race $(BARE) '-gcflags=modernc.org/...=-race=false -dwarf=false' '-gcflags=crypto/internal/fips140/...=-race=false -dwarf=false'
 # One package more at a time than there are processors: many wait, for a limit, an interval or a disk.
 AT_ONCE  ?= $(shell expr $$(nproc) + 1)
 # Loops over every point where power can go take a sample of them, which the seed chooses; `make soak` takes all. So do properties of

@@ -20,7 +20,7 @@ func Build(folder string) (string, error) { return build(folder, "") }
 // sandboxes, as `make build` does, and the program takes no other.
 func BuildWithRunner(folder string) (string, error) {
 	runner := filepath.Join(folder, Runner)
-	if err := run("build", "-mod=readonly", "-trimpath", "-ldflags", smallest, "-o", runner, "sallyport/cmd/"+Runner); err != nil {
+	if err := run("build", "-mod=readonly", "-trimpath", bare, "-ldflags", smallest, "-o", runner, "sallyport/cmd/"+Runner); err != nil {
 		return "", err
 	}
 	if err := os.Chmod(runner, 0o755); err != nil { // what others can write to is not taken
@@ -36,12 +36,16 @@ func BuildWithRunner(folder string) (string, error) {
 // Runner is the small program's name.
 const Runner = "sallyport-runner"
 
-// smallest leaves out what only a debugger reads: it is a third of what is linked, and of what tests copy and read as a release.
-const smallest = "-s -w"
+// smallest leaves out what only a debugger reads: it is a third of what is linked, and of what tests copy and read as a release. bare does not
+// even make it.
+const (
+	smallest = "-s -w"
+	bare     = "-gcflags=all=-dwarf=false"
+)
 
 func build(folder, more string) (string, error) {
 	program := filepath.Join(folder, "plain.test")
-	return program, run("test", "-c", "-mod=readonly", "-trimpath", "-ldflags", smallest+" "+more, "-o", program, ".")
+	return program, run("test", "-c", "-mod=readonly", "-trimpath", bare, "-ldflags", smallest+" "+more, "-o", program, ".")
 }
 
 // run is go with the flags of `make build`, so that most of it is compiled already.

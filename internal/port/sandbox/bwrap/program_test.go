@@ -171,7 +171,7 @@ func TestTheRealRunnerHoldsThePortsPromises(t *testing.T) {
 		t.Skip("SKIPPED: go is not installed")
 	}
 	built := filepath.Join(t.TempDir(), "runner")
-	cmd := exec.Command("go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o", built, "sallyport/cmd/sallyport-runner")
+	cmd := exec.Command("go", "build", "-mod=readonly", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-o", built, "sallyport/cmd/sallyport-runner")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Logf("%v: %s", err, out)
