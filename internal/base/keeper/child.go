@@ -74,15 +74,20 @@ func start(home, digest string, hello Hello, run func(*exec.Cmd) error) (child, 
 	return attach(cmd, ours, hello), nil
 }
 
-// attach greets a daemon that was started and listens to it.
+// attach greets a daemon that was started and listens to it. All that a daemon has said is heard before its end is told: its last word may
+// be that it was asked to end. Whoever has the child takes its words until then.
 func attach(cmd *exec.Cmd, pipe *os.File, hello Hello) child {
-	words, ended, over := make(chan said), make(chan exit, 1), make(chan struct{})
+	words, ended, heard := make(chan said), make(chan exit, 1), make(chan struct{})
 	is, _ := deadman.Look(cmd.Process.Pid) // it has not been waited for: so the number is its own
 	greet(pipe, hello)
-	go hear(pipe, words, over)
+	go func() {
+		hear(pipe, words)
+		close(heard)
+	}()
 	go func() {
 		err := cmd.Wait()
-		close(over)
+		shut(pipe)
+		<-heard
 		pipe.Close()
 		e := exit{status: cmd.ProcessState.ExitCode(), why: "it ended with " + cmd.ProcessState.String()}
 		if err != nil && e.status == 0 {
@@ -98,6 +103,17 @@ func attach(cmd *exec.Cmd, pipe *os.File, hello Hello) child {
 		},
 		stop: func() { _ = cmd.Process.Signal(syscall.SIGTERM) },
 		kill: func() { _ = cmd.Process.Kill() },
+	}
+}
+
+// shut ends what comes in: what has come is still read, and nobody who holds the other end can add to it.
+func shut(pipe *os.File) {
+	conn, err := pipe.SyscallConn()
+	if err == nil {
+		err = conn.Control(func(fd uintptr) { _ = syscall.Shutdown(int(fd), syscall.SHUT_RD) })
+	}
+	if err != nil {
+		pipe.Close() // it is closed already, and then nothing waits for what comes in
 	}
 }
 

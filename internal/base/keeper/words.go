@@ -278,8 +278,8 @@ func parse(line string) said {
 	return said{word: word, number: n, body: []byte(body)}
 }
 
-// hear hands on what a daemon says, line by line, until its end of the pipe is closed. A line that is too long ends it.
-func hear(pipe io.Reader, words chan<- said, over <-chan struct{}) {
+// hear hands on what a daemon says, line by line, until nothing more comes. A line that is too long ends it.
+func hear(pipe io.Reader, words chan<- said) {
 	defer close(words)
 	lines := bufio.NewScanner(pipe)
 	lines.Buffer(nil, wordMax)
@@ -288,10 +288,6 @@ func hear(pipe io.Reader, words chan<- said, over <-chan struct{}) {
 		if word.word == wordHello && word.number != version {
 			continue // it ends by itself
 		}
-		select {
-		case words <- word:
-		case <-over:
-			return
-		}
+		words <- word
 	}
 }

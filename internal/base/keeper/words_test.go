@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,7 +72,7 @@ func TestWhatIsAnsweredReachesWhoAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	asks := make(chan said)
-	go hear(keeper, asks, t.Context().Done())
+	go hear(keeper, asks)
 	if hello := <-asks; hello.word != wordHello {
 		t.Fatalf("%+v", hello)
 	}
@@ -141,6 +143,36 @@ func TestADaemonThatDoesNotListenIsNotWaitedFor(t *testing.T) {
 		}
 		if time.Since(began) > time.Minute {
 			t.Fatal("it takes all of it")
+		}
+	}
+}
+
+// A daemon that was asked to stop says so with its last breath, and may leave behind a process that holds its end of the pipe.
+func TestTheLastWordIsHeardBeforeTheEnd(t *testing.T) {
+	for range 50 {
+		keeper, daemon := pipe(t)
+		cmd := exec.Command("sh", "-c", `printf 'hello 1\nready\nstop\n' >&3; sleep 1000 & exit 0`)
+		cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{daemon}, &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
+		daemon.Close()
+		c, heard := attach(cmd, keeper, Hello{}), []string(nil)
+		for gone, words := false, c.words; !gone; {
+			select {
+			case word, ok := <-words:
+				if !ok {
+					words = nil
+				} else {
+					heard = append(heard, word.word)
+				}
+			case <-c.ended:
+				gone = true
+			}
+		}
+		if want := []string{wordHello, wordReady, wordStop}; !slices.Equal(heard, want) {
+			t.Fatalf("heard %q, want %q", heard, want)
 		}
 	}
 }
