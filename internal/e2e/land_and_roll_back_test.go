@@ -148,8 +148,11 @@ func TestALandingInWhichSallyportStopsEachTimeIsAskedAboutAgain(t *testing.T) {
 	w := newWorld(t)
 	w.toAsked(t)
 	w.keep(t, "asked")
+	if err := os.Remove(filepath.Join(filepath.Dir(w.bin), "sallyport-keeper")); err != nil { // it would bring a daemon back between two deaths
+		t.Fatal(err)
+	}
 	const where = "db:began_landing:after"
-	w.dieLanding(t, where, false)
+	w.dieLanding(t, where, true)
 	for n := range 2 {
 		d := w.doom(t, where, filepath.Join(w.dir, fmt.Sprint("dying-", n)))
 		d.end(t, w.place)
