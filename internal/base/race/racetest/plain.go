@@ -45,7 +45,7 @@ const (
 
 func build(folder, more string) (string, error) {
 	program := filepath.Join(folder, "plain.test")
-	return program, run("test", "-c", "-mod=readonly", "-trimpath", bare, "-ldflags", smallest+" "+more, "-o", program, ".")
+	return program, run("test", "-c", "-vet=off", "-mod=readonly", "-trimpath", bare, "-ldflags", smallest+" "+more, "-o", program, ".")
 }
 
 // run is go with the flags of `make build`, so that most of it is compiled already.
