@@ -299,6 +299,9 @@ func rest(t *testing.T, c *client.Client, change string, gone func() bool) (out 
 			t.Logf("%s is %s (%s): %s", change, out.State, out.BlockedReason, out.Reason)
 		}
 	}()
+	watch, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_ = c.Watch(watch, change, func(api.Notice) error { return nil }) // its end may be the daemon's, or that of a pause
 	await(t, change+" to come to rest", func() (bool, error) {
 		d, err := client.Call(t.Context(), c, api.ChangeShow, change)
 		if err != nil {
