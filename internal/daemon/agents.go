@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/accept"
@@ -158,7 +158,7 @@ func loginThere(logins *login.Logins, k agent.Known) *login.Login {
 	return l
 }
 
-var versionForm = regexp.MustCompile(`\d+\.\d+[0-9A-Za-z.+-]*`)
+var versionForm = pattern.Of(`\d+\.\d+[0-9A-Za-z.+-]*`)
 
 // version asks a program for its version, once for as long as it stays what it is.
 func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []string) (string, error) {
@@ -185,7 +185,7 @@ func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []strin
 	if exit.Code != 0 || exit.Limit != nil {
 		return "", fmt.Errorf("%s", session.Describe(exit))
 	}
-	if said = versionForm.FindString(heard.String()); said == "" {
+	if said = versionForm().FindString(heard.String()); said == "" {
 		return "", errors.New("it says none")
 	}
 	d.versions.mu.Lock()

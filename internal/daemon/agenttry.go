@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/socket"
@@ -112,8 +112,8 @@ func (a *overheard) note(d egress.Decision) {
 
 // Of what an agent or its model's endpoint says when the key, or the model, is not what it should be.
 var (
-	saysKey   = regexp.MustCompile(`(?i)\b(401|403)\b|unauthori[sz]ed|invalid[ _-]?(x-)?api[ _-]?key|incorrect api key|api key (is )?(not valid|invalid|missing)|authentication|permission[ _]denied`)
-	saysModel = regexp.MustCompile(`(?i)\b404\b|(unknown|no such|invalid) model|model.{0,120}(not (found|exist|supported|available)|does not exist|unknown)`)
+	saysKey   = pattern.Of(`(?i)\b(401|403)\b|unauthori[sz]ed|invalid[ _-]?(x-)?api[ _-]?key|incorrect api key|api key (is )?(not valid|invalid|missing)|authentication|permission[ _]denied`)
+	saysModel = pattern.Of(`(?i)\b404\b|(unknown|no such|invalid) model|model.{0,120}(not (found|exist|supported|available)|does not exist|unknown)`)
 )
 
 // verdict says in one line how it went.
@@ -134,9 +134,9 @@ func (d *Daemon) verdict(out *api.AgentTest, exit sandbox.Exit, end *agent.TurnE
 		out.Problem, out.Text = noAnswer, fmt.Sprintf("%s did not answer: %s", out.Agent, session.Describe(exit))
 	case asked.failed != "":
 		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s cannot reach its model: %s", out.Agent, inert.Short(asked.failed, lineBytesMax)), list
-	case asked.model > 0 && saysKey.MatchString(why):
+	case asked.model > 0 && saysKey().MatchString(why):
 		out.Problem, out.Text, out.Next = keyRefused, fmt.Sprintf("%s: its model refuses the key: %s", out.Agent, why), list
-	case asked.model > 0 && saysModel.MatchString(why):
+	case asked.model > 0 && saysModel().MatchString(why):
 		out.Problem, out.Text, out.Next = modelUnknown, fmt.Sprintf("%s: its endpoint does not know the model: %s", out.Agent, why), "sallyport agent test "+out.Agent+" --model NAME"
 	case asked.model == 0 && asked.refused != "":
 		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s asked for %s, which it may not reach: %s", out.Agent, inert.Short(asked.refused, lineBytesMax), why), list

@@ -3,9 +3,9 @@ package conversion
 import (
 	"bytes"
 	"context"
-	"regexp"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/pattern"
 )
 
 // Path is what git does to the file at one path.
@@ -47,7 +47,7 @@ func (s Settings) At(ctx context.Context, host git.Dir, commit git.OID, paths []
 func (p Path) Foreign() bool { return p.filter != "" || p.encoding != "" }
 
 // expanded is a keyword with what a checkout puts into it.
-var expanded = regexp.MustCompile(`\$Id:[^$\n]*\$`)
+var expanded = pattern.Of(`\$Id:[^$\n]*\$`)
 
 // Stored is what git would store of the bytes of a file, if that is not foreign: where the store has no CRLF in the file.
 func (p Path) Stored(b []byte) []byte {
@@ -58,7 +58,7 @@ func (p Path) Stored(b []byte) []byte {
 		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	}
 	if p.ident {
-		b = expanded.ReplaceAllLiteral(b, []byte("$Id$"))
+		b = expanded().ReplaceAllLiteral(b, []byte("$Id$"))
 	}
 	return b
 }

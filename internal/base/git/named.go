@@ -6,10 +6,10 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"sallyport/internal/base/pattern"
 )
 
 // Named is a path below the work tree that a person's git runs something from, or reads as configuration.
@@ -23,7 +23,7 @@ const runKeys = `^(core\.(hookspath|fsmonitor|sshcommand|askpass|gitproxy|pager|
 	`|diff\.external|diff\..*\.(command|textconv)|merge\..*\.driver|credential\.(.*\.)?helper|gpg\.(.*\.)?program|gpg\.ssh\.defaultkeycommand|sequence\.editor|interactive\.difffilter` +
 	`|pager\..*|trailer\..*\.(command|cmd)|hook\..*\.command|tar\..*\.command|uploadpack\.packobjectshook|remote\..*\.(uploadpack|receivepack|proxy)|mergetool\..*\.(cmd|path)|difftool\..*\.(cmd|path))$`
 
-var runKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(runKeys) })
+var runKey = pattern.Of(runKeys)
 
 // Named returns the paths of the work tree that the owner's configuration, whose home folder is home, or a hook that is a link
 // has git run, and the files of that configuration and of attributes that lie there themselves. It reads only.

@@ -1,10 +1,10 @@
 package decide
 
 import (
-	"regexp"
 	"strings"
 
 	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/pattern"
 )
 
 // Hushed is what is kept of words that have a code in them; hidden is what stands in its place.
@@ -56,9 +56,9 @@ const (
 // codes are those in other words: in a quote of the message that gave one, say. Small letters without dashes are words of a sentence, but
 // where somebody says that they confirm.
 var (
-	codes    = regexp.MustCompile(`\b(?:` + letters + `(?:` + between + letters + `){2}|(?i:` + letters + `(?:` + dashed + letters + `){2}))\b`)
-	anyCodes = regexp.MustCompile(`(?i)\b` + letters + `(?:` + between + letters + `){2}\b`)
-	confirms = regexp.MustCompile(`(?i)\b` + string(Confirm) + `\b`)
+	codes    = pattern.Of(`\b(?:` + letters + `(?:` + between + letters + `){2}|(?i:` + letters + `(?:` + dashed + letters + `){2}))\b`)
+	anyCodes = pattern.Of(`(?i)\b` + letters + `(?:` + between + letters + `){2}\b`)
+	confirms = pattern.Of(`(?i)\b` + string(Confirm) + `\b`)
 )
 
 // Hush returns words as they are kept while somebody may know a code: without any.
@@ -66,8 +66,8 @@ func Hush(text string) string {
 	if _, like := Code(text); like {
 		return Hushed
 	}
-	if at := confirms.FindStringIndex(text); at != nil {
-		return codes.ReplaceAllString(text[:at[1]], hidden) + anyCodes.ReplaceAllString(text[at[1]:], hidden)
+	if at := confirms().FindStringIndex(text); at != nil {
+		return codes().ReplaceAllString(text[:at[1]], hidden) + anyCodes().ReplaceAllString(text[at[1]:], hidden)
 	}
-	return codes.ReplaceAllString(text, hidden)
+	return codes().ReplaceAllString(text, hidden)
 }

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/pattern"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
@@ -191,11 +191,11 @@ func (rs *Rehearsals) make(ctx context.Context, w work.Work, tree sandbox.Tree, 
 }
 
 // unfound are the words by which go names a module that it does not find where it may look.
-var unfound = regexp.MustCompile(`([^\s:]+@[^\s:]+): module lookup disabled by GOPROXY=off|no required module provides package ([^\s;]+)|missing go\.sum entry for (?:module providing package |go\.mod file for )?([^\s;]+)`)
+var unfound = pattern.Of(`([^\s:]+@[^\s:]+): module lookup disabled by GOPROXY=off|no required module provides package ([^\s;]+)|missing go\.sum entry for (?:module providing package |go\.mod file for )?([^\s;]+)`)
 
 // missing names the module that a build has not found; "" if that was not what failed.
 func missing(tail string) string {
-	m := unfound.FindStringSubmatch(tail)
+	m := unfound().FindStringSubmatch(tail)
 	if m == nil {
 		return ""
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/leftover"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/whole"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/landing"
@@ -265,7 +265,7 @@ func (r *round) keepers(ctx context.Context) error {
 	return nil
 }
 
-var socketFolder = regexp.MustCompile(`^[0-9a-f]{12}$`)
+var socketFolder = pattern.Of(`^[0-9a-f]{12}$`)
 
 // sockets are the folders of daemons that are gone, of this home or of another of the same user: they hold a socket on
 // which nobody answers, or nothing.
@@ -277,7 +277,7 @@ func (r *round) sockets(ctx context.Context) ([]leftover.Item, error) {
 			continue
 		}
 		for _, e := range entries {
-			if path := filepath.Join(runtime, e.Name()); socketFolder.MatchString(e.Name()) && path != filepath.Dir(r.Socket) {
+			if path := filepath.Join(runtime, e.Name()); socketFolder().MatchString(e.Name()) && path != filepath.Dir(r.Socket) {
 				if it, ok := r.deadSocket(ctx, path); ok {
 					all = append(all, it)
 				}

@@ -14,13 +14,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/rehearsal"
 )
 
@@ -100,7 +100,7 @@ func (r *rehearser) commit() error {
 }
 
 // named are the variables that settings refer to.
-var named = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+var named = pattern.Of(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
 // environment is that of the candidate's programs: for each credential that its settings refer to there is a dummy.
 func environment(home string) ([]string, error) {
@@ -109,7 +109,7 @@ func environment(home string) ([]string, error) {
 		return nil, err
 	}
 	env := append(os.Environ(), rehearsal.Variable+"=1")
-	for _, m := range named.FindAllSubmatch(settings, -1) {
+	for _, m := range named().FindAllSubmatch(settings, -1) {
 		if name := string(m[1]); os.Getenv(name) == "" {
 			env = append(env, name+"=dummy")
 		}

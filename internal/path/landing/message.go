@@ -2,12 +2,12 @@ package landing
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 )
 
 // Message is what a landing commit says. Its words may come from agents and repositories: none of them can end a line of
@@ -73,11 +73,11 @@ func (m Message) String() string {
 
 // marked is the beginning of a line that git, or a tool that reads commits, takes for something else than prose: a trailer, the end
 // of the message, a patch, a comment.
-var marked = regexp.MustCompile(`^(?:[A-Za-z0-9][A-Za-z0-9-]*[ \t]*[:=#]|---|diff -|From |\(cherry picked|[#;@!$%^&|])`)
+var marked = pattern.Of(`^(?:[A-Za-z0-9][A-Za-z0-9-]*[ \t]*[:=#]|---|diff -|From |\(cherry picked|[#;@!$%^&|])`)
 
 // plainLine indents a line of somebody's words that could be taken for one of ours.
 func plainLine(line string) string {
-	if marked.MatchString(line) {
+	if marked().MatchString(line) {
 		return "  " + line
 	}
 	return line

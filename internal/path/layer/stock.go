@@ -9,13 +9,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/whole"
 	"sallyport/internal/port/sandbox"
 )
@@ -40,11 +40,11 @@ func kin(a, b string) bool { return a[:len(a)/2] == b[:len(b)/2] }
 // String is the name of its folder.
 func (s StockID) String() string { return s.Family + "-" + s.Generation }
 
-var stockForm = regexp.MustCompile(`^([0-9a-f]{32})-([0-9a-f]{12})$`)
+var stockForm = pattern.Of(`^([0-9a-f]{32})-([0-9a-f]{12})$`)
 
 // parseStock reads the name of a folder.
 func parseStock(name string) (StockID, bool) {
-	parts := stockForm.FindStringSubmatch(name)
+	parts := stockForm().FindStringSubmatch(name)
 	if parts == nil {
 		return StockID{}, false
 	}

@@ -2,10 +2,11 @@ package egress
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"sallyport/internal/base/pattern"
 )
 
 // A model's endpoint can do more than let a model speak: search the web, fetch a page or a picture, talk to a server that somebody
@@ -251,7 +252,7 @@ var (
 	// thingKeys may hold the thing itself, in base64: that has no colon, and no format begins with what would be two slashes.
 	thingKeys = []string{"file_data", "image", "video", "audio"}
 	// searching are models that search by themselves, as a part of their names.
-	searching = regexp.MustCompile(`:online$|[-/]search(-|$)|deep-?research`)
+	searching = pattern.Of(`:online$|[-/]search(-|$)|deep-?research`)
 )
 
 // named judges a name in an object.
@@ -297,7 +298,7 @@ func (q *asking) said(o level, whole bool, text string) {
 			q.why = whyAskReach + "with a tool of its own"
 		}
 	case whole && (o.key == "model" || o.key == "models"):
-		if searching.MatchString(plain) {
+		if searching().MatchString(plain) {
 			q.why = whyAskReach + "with a model that searches"
 		}
 	case q.fetched(o) && !strings.HasPrefix(plain, "data:") && (!oneOf(o.key, thingKeys) || strings.Contains(plain, ":") || strings.HasPrefix(plain, "//")):

@@ -11,12 +11,13 @@ package tool
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"sallyport/internal/base/pattern"
 )
 
 // Name is a tool's, as an agent calls it.
@@ -177,7 +178,7 @@ func fitsQuestion(q Question) error {
 }
 
 // commitForm is an object's name, whole or not.
-var commitForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+var commitForm = pattern.Of(`^[0-9a-f]{7,64}$`)
 
 // blank reports whether there is nothing in a text to read.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
@@ -187,7 +188,7 @@ func fitsSwap(s Swap) error {
 	switch {
 	case blank(s.OverallSummary):
 		return errors.New("overall_summary: it is empty")
-	case !commitForm.MatchString(s.CommitSHA):
+	case !commitForm().MatchString(s.CommitSHA):
 		return errors.New("commit_sha: it is no commit's name; git rev-parse HEAD says the one of your last commit")
 	}
 	for path, words := range s.PerFileSummaries {

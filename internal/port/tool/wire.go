@@ -333,7 +333,7 @@ func treeOf(ctx context.Context, args json.RawMessage) (string, error) {
 	if err := json.Unmarshal(args, &s); err != nil {
 		return "", err
 	}
-	if !commitForm.MatchString(s.CommitSHA) {
+	if !commitForm().MatchString(s.CommitSHA) {
 		return "", fitsSwap(s)
 	}
 	out, err := exec.CommandContext(ctx, "git", "-C", Worktree, "rev-parse", "--verify", "--quiet", s.CommitSHA+"^{tree}").Output()

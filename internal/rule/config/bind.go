@@ -3,14 +3,13 @@ package config
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/yamltext"
 )
 
@@ -205,7 +204,7 @@ func (b *binder) table(n ast.Node, path string, f field) {
 }
 
 // plainInteger is what may be written as a number: decimal, as it will be read by a person.
-var plainInteger = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|-?[1-9][0-9]{0,17})$`) })
+var plainInteger = pattern.Of(`^(0|-?[1-9][0-9]{0,17})$`)
 
 func (b *binder) integer(n ast.Node, path string, v reflect.Value) {
 	x, ok := n.(*ast.IntegerNode)

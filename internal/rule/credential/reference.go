@@ -11,10 +11,10 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"sallyport/internal/base/pattern"
 )
 
 // Reference says where a key is: $NAME, a variable of an environment, or file:/path; or Login.
@@ -29,7 +29,7 @@ const (
 	VariableForm  = `^[A-Za-z_][A-Za-z0-9_]{0,127}$`
 )
 
-var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(VariableForm) })
+var variable = pattern.Of(VariableForm)
 
 var errLiteral = errors.New("a key itself cannot stand in a file, where it is copied, shown and committed: say where it is, as $NAME of a variable or file:/path, or login for the agent's own login")
 

@@ -3,12 +3,12 @@ package policy
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/pattern"
 )
 
 // MarkKind says what a mark is about.
@@ -210,7 +210,7 @@ const bareSays = "git takes it for a repository, obeys its configuration, and ru
 const headSays = "git takes its folder for a repository once objects and refs stand beside it, and runs what a config there says"
 
 // headForm is how a HEAD begins that git takes for one.
-var headForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:ref:\s*refs/|[0-9a-fA-F]{40})`) })
+var headForm = pattern.Of(`^(?:ref:\s*refs/|[0-9a-fA-F]{40})`)
 
 // bare returns the folder above a path that git takes for a repository, by HEAD, objects and refs in it; "" if there is none.
 func (in Marking) bare(p string) string {

@@ -4,22 +4,24 @@ import (
 	"math"
 	"strings"
 	"unicode"
+
+	"sallyport/internal/base/pattern"
 )
 
 // What looks like a secret and is none: what stands for one in a template, a word that everybody knows, a name in a program, a hash. A
 // rule of ours asks here before it speaks.
 
 // template is a value that something else is put in the place of.
-var template = onDemand(`^(?:\$|%[A-Za-z(_]|#\{|@[A-Za-z_.-]+@|@[A-Za-z]+\(|\{\{?|<|\[|\(|&|env[:.(]|ENC\[|!(?:vault|Ref|Sub|GetAtt|secret|env_var)|vault[:/]|op://|ssm[:/]|secretsmanager:|arn:|file:|https?:|data:|ref\+|process\.|os\.|sys\.|self\.|this\.|String\.|config\.|settings\.|System\.|/[A-Za-z_.~]|\./|~/|\\)|[{<%]%|\{\{|\$\{|\$\(|%>|[>}]$|\.\.\.|…`)
+var template = pattern.Of(`^(?:\$|%[A-Za-z(_]|#\{|@[A-Za-z_.-]+@|@[A-Za-z]+\(|\{\{?|<|\[|\(|&|env[:.(]|ENC\[|!(?:vault|Ref|Sub|GetAtt|secret|env_var)|vault[:/]|op://|ssm[:/]|secretsmanager:|arn:|file:|https?:|data:|ref\+|process\.|os\.|sys\.|self\.|this\.|String\.|config\.|settings\.|System\.|/[A-Za-z_.~]|\./|~/|\\)|[{<%]%|\{\{|\$\{|\$\(|%>|[>}]$|\.\.\.|…`)
 
 // filler are words that stand where a secret would. A value that holds one may be an example's: filled decides.
-var filler = onDemand(`(?i)example|changeme|change[_-]?(?:me|this|it)|placeholder|your[_-]?|_here|dummy|sample|redacted|removed|masked|xxxx|\*\*\*|todo|replace|insert|fake|not[_-]?(?:a[_-]?)?(?:real|secret|used|set)|passw(?:or)?d|passphrase|passcode|secret[_-]?(?:key|value|name)?$|undefined|mypass|default|invalid|wrong|mock|foobar|foo[_-]?bar|deadbeef|lorem|1234567|abcdef|abc123|qwerty|letmein|hunter2|correct[_-]?horse|test`)
+var filler = pattern.Of(`(?i)example|changeme|change[_-]?(?:me|this|it)|placeholder|your[_-]?|_here|dummy|sample|redacted|removed|masked|xxxx|\*\*\*|todo|replace|insert|fake|not[_-]?(?:a[_-]?)?(?:real|secret|used|set)|passw(?:or)?d|passphrase|passcode|secret[_-]?(?:key|value|name)?$|undefined|mypass|default|invalid|wrong|mock|foobar|foo[_-]?bar|deadbeef|lorem|1234567|abcdef|abc123|qwerty|letmein|hunter2|correct[_-]?horse|test`)
 
 // known are words that are no secret though a login needs one: with a few digits or signs behind it or not.
-var knownWord = onDemand(`(?i)^(?:pass|pwd|secret|token|user|username|admin|administrator|root|guest|demo|foo|bar|baz|qux|abc|xyz|none|null|nil|true|false|empty|no|yes|string|str|text|bytes|value|required|optional|hidden|prompt|file|stdin|docker|postgres|mysql|mongo|mongodb|redis|rabbitmq|minio|minioadmin|sa|nobody|anonymous|apikey|key|auth|basic|bearer|local|dev|prod|app|db|database|service|client|server|login|toor|swordfish|opensesame|welcome|monkey|dragon|p[a4@][s5$][s5$](?:w[o0]?r?d?)?|s[e3]cr[e3]t|aes|des|rsa|md|sha|base|utf|scrypt|bcrypt|pbkdf|argon|argon2i?d?|(?:scram-)?sha-?[0-9]{1,3}(?:sum)?|hmac|oauth|tls|ssl|ssh|x|http|v)[-_.]?[0-9]{0,4}[!?.*]{0,3}$`)
+var knownWord = pattern.Of(`(?i)^(?:pass|pwd|secret|token|user|username|admin|administrator|root|guest|demo|foo|bar|baz|qux|abc|xyz|none|null|nil|true|false|empty|no|yes|string|str|text|bytes|value|required|optional|hidden|prompt|file|stdin|docker|postgres|mysql|mongo|mongodb|redis|rabbitmq|minio|minioadmin|sa|nobody|anonymous|apikey|key|auth|basic|bearer|local|dev|prod|app|db|database|service|client|server|login|toor|swordfish|opensesame|welcome|monkey|dragon|p[a4@][s5$][s5$](?:w[o0]?r?d?)?|s[e3]cr[e3]t|aes|des|rsa|md|sha|base|utf|scrypt|bcrypt|pbkdf|argon|argon2i?d?|(?:scram-)?sha-?[0-9]{1,3}(?:sum)?|hmac|oauth|tls|ssl|ssh|x|http|v)[-_.]?[0-9]{0,4}[!?.*]{0,3}$`)
 
 // hashed are what is kept in the place of a password.
-var hashed = onDemand(`^(?:\$(?:[0-9][a-z]?|2[abxy]?|apr1|argon2[a-z]*|pbkdf2[a-z0-9-]*|scrypt|y|gy|bcrypt|sha1|md5)\$|\{[A-Za-z0-9-]+\}|(?:sha(?:1|224|256|384|512)|md5|pbkdf2|bcrypt|scrypt|SCRAM-SHA)[-:_$])`)
+var hashed = pattern.Of(`^(?:\$(?:[0-9][a-z]?|2[abxy]?|apr1|argon2[a-z]*|pbkdf2[a-z0-9-]*|scrypt|y|gy|bcrypt|sha1|md5)\$|\{[A-Za-z0-9-]+\}|(?:sha(?:1|224|256|384|512)|md5|pbkdf2|bcrypt|scrypt|SCRAM-SHA)[-:_$])`)
 
 // placeholding says whether a value stands for another, or is an example's.
 func placeholding(value string) bool {
@@ -71,10 +73,10 @@ func innocentSetting(match, value string) bool {
 	return !strong(value) || len(value) < 8
 }
 
-var environment = onDemand(`[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|PASS|_PWD|PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH)=$`)
+var environment = pattern.Of(`[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|PASS|_PWD|PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH)=$`)
 
 // codeLike are names and expressions of programs.
-var codeLike = onDemand(`^[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|->|::)[A-Za-z_][A-Za-z0-9_]*)+$|^[A-Za-z]+(?:_[A-Za-z]+)*_?[0-9]{0,2}$|^[0-9a-z]+\.[a-z]+$|[?|&+*]{2}|==`)
+var codeLike = pattern.Of(`^[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|->|::)[A-Za-z_][A-Za-z0-9_]*)+$|^[A-Za-z]+(?:_[A-Za-z]+)*_?[0-9]{0,2}$|^[0-9a-z]+\.[a-z]+$|[?|&+*]{2}|==`)
 
 func innocentEnvironment(match, value string) bool {
 	return placeholding(value) || !graphic(value) || len(value) < 6 || strings.ContainsAny(value, "(){}[]<>\\") || named(value) && !strings.ContainsAny(value, "0123456789")
@@ -86,7 +88,7 @@ func innocentArgument(_, value string) bool {
 }
 
 // spoken are words that programs put into the names of what holds a secret; what is left beside them was drawn, or was not.
-var spoken = onDemand(`(?i)private|public|secret|certificate|credential|password|token|key|test|mock|fake|default|invalid|wrong|example|sample|dummy`)
+var spoken = pattern.Of(`(?i)private|public|secret|certificate|credential|password|token|key|test|mock|fake|default|invalid|wrong|example|sample|dummy`)
 
 // innocentAssignment is of what stands behind the name of a secret or a key that a machine draws. Vendors write EXAMPLE, in
 // capitals, into those of their documents.
@@ -110,7 +112,7 @@ func graphic(value string) bool {
 
 // named says whether a value is a name of programs rather than a secret: words of letters, put together in the usual ways, or an
 // address, a selector, a path.
-var namedForm = onDemand(`^[#.]?[A-Za-z]+(?:[-_./: ][A-Za-z]+)*[-_.:?!]?[0-9]?$|^[a-z0-9._+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+$|^[a-z]+://|^[A-Za-z0-9_-]*/[A-Za-z0-9_/.-]*$|^[A-Za-z]+(?:_[A-Za-z]+)*_?[0-9]{0,2}$`)
+var namedForm = pattern.Of(`^[#.]?[A-Za-z]+(?:[-_./: ][A-Za-z]+)*[-_.:?!]?[0-9]?$|^[a-z0-9._+-]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+$|^[a-z]+://|^[A-Za-z0-9_-]*/[A-Za-z0-9_/.-]*$|^[A-Za-z]+(?:_[A-Za-z]+)*_?[0-9]{0,2}$`)
 
 func named(value string) bool {
 	if !namedForm().MatchString(value) {
@@ -175,7 +177,7 @@ func drawn(value string) bool {
 	return entropy(value) > 3.5 && turns(value) >= 5
 }
 
-var hexadecimal = onDemand(`^(?:0x)?[0-9a-fA-F-]+$`)
+var hexadecimal = pattern.Of(`^(?:0x)?[0-9a-fA-F-]+$`)
 
 // turns counts how often letters and digits take turns: in a name they hardly do.
 func turns(value string) (n int) {

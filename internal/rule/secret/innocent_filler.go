@@ -3,6 +3,8 @@ package secret
 import (
 	"strings"
 	"unicode"
+
+	"sallyport/internal/base/pattern"
 )
 
 // What an example is made of beside its filler. A value of these words alone, with signs between them and few digits, is nobody's
@@ -44,8 +46,8 @@ const (
 )
 
 var (
-	whollyFiller = onDemand(`(?i)^(?:` + fillerWords + `|` + plainWords + `|[0-9]+|[^A-Za-z0-9])+$`)
-	runs         = onDemand(`[0-9]+|[^A-Za-z0-9_. /:-]+`)
+	whollyFiller = pattern.Of(`(?i)^(?:` + fillerWords + `|` + plainWords + `|[0-9]+|[^A-Za-z0-9])+$`)
+	runs         = pattern.Of(`[0-9]+|[^A-Za-z0-9_. /:-]+`)
 )
 
 // counts says whether digits count up or down, or are one digit.

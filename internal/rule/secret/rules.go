@@ -1,10 +1,10 @@
 package secret
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"sallyport/internal/base/pattern"
 )
 
 // ownRule is one of the product's rules (CW-023, CW-027). No allowlist of expressions, words or paths holds for it.
@@ -37,14 +37,9 @@ var knownRules = []ownRule{
 		expression: `(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?)(?:\+[a-z0-9]{1,20})?://[^\s:/@"'<>]{0,128}:[^\s@/"']{1,256}@`},
 }
 
-// onDemand compiles an expression when it is first used: every command of the command line starts with this package.
-func onDemand(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
-}
-
 // placeholder is what can stand for a password in a template and cannot stand for itself in a URL, where a brace, an angle
 // bracket or a lone percent sign would have to be escaped.
-var placeholder = onDemand(`^(?:%[svdq]|\*+|\$?\{[^{}]*\}|\{\{[^{}]*\}\}|\$\([^()]*\)|<[^<>]*>)$`)
+var placeholder = pattern.Of(`^(?:%[svdq]|\*+|\$?\{[^{}]*\}|\{\{[^{}]*\}\}|\$\([^()]*\)|<[^<>]*>)$`)
 
 func placeholderPassword(match, _ string) bool {
 	password := match[:len(match)-1]
@@ -54,8 +49,8 @@ func placeholderPassword(match, _ string) bool {
 }
 
 var (
-	keyEnd    = onDemand(`\A-----END [A-Z0-9 ]{1,40}-----`)
-	keyHeader = onDemand(`\A(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Encryption|Public-Lines|Private-Lines|Private-MAC|Key-Derivation|Argon2-[A-Za-z]+): ?[^\n]{0,200}`)
+	keyEnd    = pattern.Of(`\A-----END [A-Z0-9 ]{1,40}-----`)
+	keyHeader = pattern.Of(`\A(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|Encryption|Public-Lines|Private-Lines|Private-MAC|Key-Derivation|Argon2-[A-Za-z]+): ?[^\n]{0,200}`)
 )
 
 // keyBody returns where the key ends whose header ends at end: lines of base64 and the headers that PEM, PGP and PuTTY know,

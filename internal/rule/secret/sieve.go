@@ -10,6 +10,8 @@ import (
 
 	"github.com/zricethezav/gitleaks/v8/config"
 	"github.com/zricethezav/gitleaks/v8/detect"
+
+	"sallyport/internal/base/pattern"
 )
 
 // sieve finds what the rules find in a text, by looking for words first. For each rule it knows words one of which
@@ -124,7 +126,7 @@ var ours = sync.OnceValue(func() []rule {
 	rules := make([]rule, len(ownRules))
 	for i := range ownRules {
 		o := &ownRules[i]
-		r := rule{id: o.id, severity: Critical, own: o, find: onDemand(o.expression)}
+		r := rule{id: o.id, severity: Critical, own: o, find: pattern.Of(o.expression)}
 		if o.general {
 			r.severity = Error
 		}

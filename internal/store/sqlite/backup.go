@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
 	"sallyport/internal/store"
@@ -27,7 +27,7 @@ const (
 	backupTime = "20060102T150405.000Z"
 )
 
-var backupName = regexp.MustCompile(`^sallyport-schema([0-9]{1,9})-([0-9]{8}T[0-9]{6}\.[0-9]{3}Z)\.db$`)
+var backupName = pattern.Of(`^sallyport-schema([0-9]{1,9})-([0-9]{8}T[0-9]{6}\.[0-9]{3}Z)\.db$`)
 
 // copied is one of the copies.
 type copied struct {
@@ -82,10 +82,10 @@ func (db *DB) prune() error {
 	return err
 }
 
-var globbed = regexp.MustCompile(`[\[\]*?\\]`)
+var globbed = pattern.Of(`[\[\]*?\\]`)
 
 // escapeGlob makes a path match itself.
-func escapeGlob(path string) string { return globbed.ReplaceAllString(path, `\$0`) }
+func escapeGlob(path string) string { return globbed().ReplaceAllString(path, `\$0`) }
 
 // copies returns the copies, newest first.
 func (db *DB) copies() (all []copied, err error) {
@@ -94,7 +94,7 @@ func (db *DB) copies() (all []copied, err error) {
 		return nil, absent(err)
 	}
 	for _, e := range entries {
-		if m := backupName.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
+		if m := backupName().FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
 			schema, err := strconv.ParseInt(m[1], 10, 64)
 			if err != nil {
 				continue // the pattern allows none

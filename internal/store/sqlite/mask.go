@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"modernc.org/sqlite"
 
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 )
 
@@ -72,25 +72,25 @@ func (m *masks) blank(w way, text string) (string, error) {
 	return "", problem.Errorf(problem.Internal, "", "no way %q of blanking", w)
 }
 
-var scheme = regexp.MustCompile(`^(?:https?://|wss?://|file:)`)
+var scheme = pattern.Of(`^(?:https?://|wss?://|file:)`)
 
 // crossed is as many x as a text has letters, behind its scheme.
 func crossed(text string) string {
-	begin := scheme.FindString(text)
+	begin := scheme().FindString(text)
 	return begin + strings.Repeat("x", utf8.RuneCountInString(text[len(begin):]))
 }
 
 var (
-	number   = regexp.MustCompile(`^[0-9]{1,3}$`) // key of an option
-	aSession = regexp.MustCompile(`^[0-9a-z][0-9a-z-]{0,40}-[0-9a-z]{5}$`)
-	ours     = regexp.MustCompile(`^(?:chg|apr|lnd|psn|qst|cnv|cht|msg|out|tsk)-[0-9a-z]{8}$|^(?:msg|out)-[0-9a-z]{10}$|^ckpt-[0-9]{3,6}-[0-9a-f]{8}$`)
-	machine  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$`)
-	named    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,31}$`)
+	number   = pattern.Of(`^[0-9]{1,3}$`) // key of an option
+	aSession = pattern.Of(`^[0-9a-z][0-9a-z-]{0,40}-[0-9a-z]{5}$`)
+	ours     = pattern.Of(`^(?:chg|apr|lnd|psn|qst|cnv|cht|msg|out|tsk)-[0-9a-z]{8}$|^(?:msg|out)-[0-9a-z]{10}$|^ckpt-[0-9]{3,6}-[0-9a-f]{8}$`)
+	machine  = pattern.Of(`^[0-9A-Za-z][0-9A-Za-z_.-]{0,63}$`)
+	named    = pattern.Of(`^[A-Za-z_][A-Za-z0-9_]{0,31}$`)
 )
 
 // mask is x and a number, at least as long as the text. The empty one and an id of ours stay.
 func (m *masks) mask(text string) string {
-	if text == "" || ours.MatchString(text) {
+	if text == "" || ours().MatchString(text) {
 		return text
 	}
 	m.mu.Lock()
@@ -112,7 +112,7 @@ func (m *masks) choice(key string) string {
 	case "approve", "refuse", "void", "yes", "no", "allow", "deny":
 		return key
 	}
-	if number.MatchString(key) {
+	if number().MatchString(key) {
 		return key
 	}
 	return m.mask(key)
@@ -169,7 +169,7 @@ func (m *masks) value(under string, v any) any {
 		all := make(map[string]any, len(v))
 		for name, field := range v {
 			kept := name
-			if mapsUnder[under] || !named.MatchString(name) {
+			if mapsUnder[under] || !named().MatchString(name) {
 				kept = m.mask(name)
 			}
 			inside := name
@@ -185,15 +185,15 @@ func (m *masks) value(under string, v any) any {
 
 // inDoc blanks a text that stands under a name.
 func (m *masks) inDoc(under, text string) string {
-	if _, err := time.Parse(time.RFC3339Nano, text); err == nil || ours.MatchString(text) {
+	if _, err := time.Parse(time.RFC3339Nano, text); err == nil || ours().MatchString(text) {
 		return text
 	}
 	switch {
-	case keptUnder[under] && machine.MatchString(text):
+	case keptUnder[under] && machine().MatchString(text):
 		return text
 	case under == "key":
 		return m.choice(text)
-	case (under == "id" || under == "session" || under == "identity") && aSession.MatchString(text):
+	case (under == "id" || under == "session" || under == "identity") && aSession().MatchString(text):
 		return text
 	case under == "identity":
 		return m.who(text)

@@ -8,11 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
-	"sync"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
 )
@@ -165,7 +164,7 @@ func readText(ctx context.Context, d git.Dir, name string, oid git.OID) (text []
 	return text, err
 }
 
-var agentLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^agent:.*$`) })
+var agentLine = pattern.Of(`(?m)^agent:.*$`)
 
 // nameAgent has a runner.yaml name another agent; "" leaves it. The rest of the text stays as a person wrote it.
 func nameAgent(text []byte, agent config.RunnerAgent) ([]byte, error) {

@@ -13,14 +13,13 @@ package group
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
 )
@@ -66,7 +65,7 @@ const First Folder = "echo"
 
 const folderMax = 32
 
-var folderForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`) })
+var folderForm = pattern.Of(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // reserved are words that mean something else where a group can be named.
 var reserved = []string{"all", "home", "host", "none", "self", templateFolder}

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
 )
@@ -85,7 +84,7 @@ func (f Folder) refuse(at, format string, args ...any) error {
 // show is the command that shows a person the group.
 func (f Folder) show() string { return "sallyport group drift " + string(f) }
 
-var promptForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}\.md$`) })
+var promptForm = pattern.Of(`^[a-z0-9][a-z0-9._-]{0,63}\.md$`)
 
 // sort finds the prompts, the hooks and the instructions among the files.
 func (g *Group) sort(files map[string]git.Entry) error {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 )
 
 // Codes of faults.
@@ -92,13 +92,13 @@ func unwrapped(said string) string {
 }
 
 // status is one of HTTP that says what is wrong, at the beginning of what was said or after a word for it.
-var status = regexp.MustCompile(`(?i)(?:^|\bstatus:? (?:code:? )?|\berror:? |\bhttp |\bcode:? )(4\d\d|5\d\d)\b`)
+var status = pattern.Of(`(?i)(?:^|\bstatus:? (?:code:? )?|\berror:? |\bhttp |\bcode:? )(4\d\d|5\d\d)\b`)
 
 // explained makes of an agent's error a line that says what is wrong, if that can be told.
 func explained(code int, said string) string {
 	if code < 400 || code > 599 {
 		code = 0
-		if m := status.FindStringSubmatch(said); m != nil {
+		if m := status().FindStringSubmatch(said); m != nil {
 			code, _ = strconv.Atoi(m[1])
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 )
@@ -247,7 +247,7 @@ func (t *talk) Prompt(ctx context.Context, text string) (says string, err error)
 }
 
 // nameForm is what every vendor takes for the name of a tool, and for an id.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var nameForm = pattern.Of(`^[A-Za-z0-9_-]{1,64}$`)
 
 // question asks the model once and keeps its answer.
 func (t *talk) question(ctx context.Context) (reply, error) {
@@ -282,10 +282,10 @@ func (t *talk) question(ctx context.Context) (reply, error) {
 	}
 	r.text = strings.TrimSpace(r.text) // a wire takes no blank text back
 	for i, c := range r.calls {
-		if !nameForm.MatchString(c.Name) {
+		if !nameForm().MatchString(c.Name) {
 			r.calls[i].Name = "unknown"
 		}
-		if !nameForm.MatchString(c.ID) || t.taken(c.ID, r.calls[:i]) {
+		if !nameForm().MatchString(c.ID) || t.taken(c.ID, r.calls[:i]) {
 			r.calls[i].ID = fmt.Sprintf("call_%d_%d", len(t.kept.Said), i)
 		}
 	}

@@ -3,11 +3,11 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/agent"
 )
 
@@ -262,11 +262,11 @@ func (r *report) list(items []todo) {
 }
 
 // shell is how codex runs a command.
-var shell = regexp.MustCompile(`^(?:/usr)?(?:/bin/)?(?:ba|z|da)?sh -l?c `)
+var shell = pattern.Of(`^(?:/usr)?(?:/bin/)?(?:ba|z|da)?sh -l?c `)
 
 // command is a command line without the shell that codex runs each in.
 func command(line string) string {
-	words := line[len(shell.FindString(line)):]
+	words := line[len(shell().FindString(line)):]
 	if len(words) == len(line) {
 		return line
 	}

@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/tool"
@@ -37,7 +37,7 @@ type dev struct {
 var _ agent.Conversation = (*dev)(nil)
 
 // edit is a line of a wish that says what is to be done.
-var edit = regexp.MustCompile(`^(write|append|program|remove|show) ([^\s:]+)(?:: ?(.*))?$`)
+var edit = pattern.Of(`^(write|append|program|remove|show) ([^\s:]+)(?:: ?(.*))?$`)
 
 const (
 	proposes  = "Ready to propose these changes: "
@@ -82,7 +82,7 @@ func (d *dev) follow(ctx context.Context, words string) (wrong string, err error
 	}
 	defer root.Close()
 	for line := range strings.Lines(words) {
-		m := edit.FindStringSubmatch(strings.TrimSpace(line))
+		m := edit().FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}

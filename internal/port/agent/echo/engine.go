@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/tool"
 )
@@ -25,14 +25,14 @@ const MemoryDir = "/workspace/agent/memory"
 var _ agent.Engine = Engine{}
 
 // sessionForm is a session's name.
-var sessionForm = regexp.MustCompile(`^echo-[0-9a-f]{16}$`)
+var sessionForm = pattern.Of(`^echo-[0-9a-f]{16}$`)
 
 // Open begins a conversation, or goes on with the last: there is nothing to forget.
 func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.Show) (agent.Conversation, error) {
 	if !o.Chat && o.Tools == "" {
 		return nil, errors.New("echo only answers in conversations")
 	}
-	t := &talk{socket: o.Tools, show: show, memory: e.Memory, session: last, loaded: sessionForm.MatchString(last)}
+	t := &talk{socket: o.Tools, show: show, memory: e.Memory, session: last, loaded: sessionForm().MatchString(last)}
 	if t.memory == "" {
 		t.memory = MemoryDir
 	}

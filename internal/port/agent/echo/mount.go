@@ -3,15 +3,16 @@ package echo
 import (
 	"errors"
 	"os"
-	"regexp"
 	"strings"
+
+	"sallyport/internal/base/pattern"
 )
 
 // runnerFile says which folders of the machine the group is shown.
 const runnerFile = "template/runner/runner.yaml"
 
 // shown is how the host tells what a person said of a folder.
-var shown = regexp.MustCompile(`(/\S*) is to be read-(only|write):`)
+var shown = pattern.Of(`(/\S*) is to be read-(only|write):`)
 
 // heed writes what a person said of each folder; false if words say nothing of any.
 func (d *dev) heed(words string) (any bool, err error) {
@@ -20,7 +21,7 @@ func (d *dev) heed(words string) (any bool, err error) {
 		return false, err
 	}
 	defer root.Close()
-	for _, m := range shown.FindAllStringSubmatch(words, -1) {
+	for _, m := range shown().FindAllStringSubmatch(words, -1) {
 		if err := d.mounts(root, m[1], m[2] == "write"); err != nil {
 			return false, err
 		}

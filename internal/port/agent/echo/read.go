@@ -3,6 +3,8 @@ package echo
 import (
 	"regexp"
 	"strings"
+
+	"sallyport/internal/base/pattern"
 )
 
 // elements are those of a batch whose text is for an agent to answer. What the host says (system) is none.
@@ -19,8 +21,8 @@ func (m said) ofDev() bool { return strings.HasPrefix(m.sender, "dev-") }
 
 // Who a message is from and what it is called, as its tag says.
 var (
-	senderOf = regexp.MustCompile(` sender="([^"]*)"`)
-	idOf     = regexp.MustCompile(` id="([^"]*)"`)
+	senderOf = pattern.Of(` sender="([^"]*)"`)
+	idOf     = pattern.Of(` id="([^"]*)"`)
 )
 
 // read returns the messages of a batch, in their order, without what they quote. What is no batch is one text.
@@ -45,7 +47,7 @@ func read(batch string) (all []said) {
 			if e == name {
 				m := said{text: unescape.Replace(unquoted(text))}
 				if name == "message" {
-					m.sender, m.id = attribute(senderOf, tag), attribute(idOf, tag)
+					m.sender, m.id = attribute(senderOf(), tag), attribute(idOf(), tag)
 				}
 				all = append(all, m)
 			}

@@ -60,7 +60,7 @@ func (Engine) Open(ctx context.Context, o agent.Order, last string, show agent.S
 		show.Note("the repository has a folder " + brought + ": its settings count; its extensions, skills and prompts do not")
 	}
 	session := newSession()
-	if sessionForm.MatchString(last) {
+	if sessionForm().MatchString(last) {
 		switch err := mend(s.file(last)); {
 		case err == nil:
 			t, err := start(ctx, s, o, last, show)

@@ -7,23 +7,24 @@ import (
 	"strings"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 )
 
 const failureBytesMax = 300
 
 // failures are what pi says when its model gave up, by what it means to a person; the first that fits counts.
 var failures = []struct {
-	has  *regexp.Regexp
+	has  func() *regexp.Regexp
 	says string
 }{
-	{regexp.MustCompile(`(?i)^401\b|unauthorized|authentication_error|invalid.{0,4}api.?key`), "the model's endpoint refuses the key"},
-	{regexp.MustCompile(`(?i)^403\b|permission_error`), "the model's endpoint refuses this request"},
-	{regexp.MustCompile(`(?i)^429\b|rate.?limit|too many requests|quota`), "the model's endpoint takes no more requests at the moment: there were too many, or a budget is used up"},
-	{regexp.MustCompile(`(?i)^404\b|model.{0,80}(not.found|does not exist|not supported)`), "the model's endpoint does not know this model (another is chosen with --model) or this address"},
-	{regexp.MustCompile(`(?i)^413\b|prompt is too long|context.{0,20}(window|length|overflow)`), "the conversation is too long for the model"},
-	{regexp.MustCompile(`(?i)connection error|fetch failed|econnrefused|connect.*refused`), "the model's endpoint cannot be reached"},
-	{regexp.MustCompile(`(?i)^terminated|socket hang up|ended without|stream ended|other side closed`), "the model's endpoint broke off its answer"},
-	{regexp.MustCompile(`(?i)^5\d\d\b|overloaded|server.?error`), "the model's endpoint has failed"},
+	{pattern.Of(`(?i)^401\b|unauthorized|authentication_error|invalid.{0,4}api.?key`), "the model's endpoint refuses the key"},
+	{pattern.Of(`(?i)^403\b|permission_error`), "the model's endpoint refuses this request"},
+	{pattern.Of(`(?i)^429\b|rate.?limit|too many requests|quota`), "the model's endpoint takes no more requests at the moment: there were too many, or a budget is used up"},
+	{pattern.Of(`(?i)^404\b|model.{0,80}(not.found|does not exist|not supported)`), "the model's endpoint does not know this model (another is chosen with --model) or this address"},
+	{pattern.Of(`(?i)^413\b|prompt is too long|context.{0,20}(window|length|overflow)`), "the conversation is too long for the model"},
+	{pattern.Of(`(?i)connection error|fetch failed|econnrefused|connect.*refused`), "the model's endpoint cannot be reached"},
+	{pattern.Of(`(?i)^terminated|socket hang up|ended without|stream ended|other side closed`), "the model's endpoint broke off its answer"},
+	{pattern.Of(`(?i)^5\d\d\b|overloaded|server.?error`), "the model's endpoint has failed"},
 }
 
 // explain is what pi says of a turn that failed, as one line for a person.
@@ -31,7 +32,7 @@ func explain(said string) string {
 	said = strings.TrimSpace(said)
 	text := plain(said)
 	for _, f := range failures {
-		if f.has.MatchString(said) {
+		if f.has().MatchString(said) {
 			if text == "" {
 				return f.says
 			}

@@ -9,11 +9,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
+
+	"sallyport/internal/base/pattern"
 )
 
 // sessionForm is a session's name: that of its file, which is pi's to write.
-var sessionForm = regexp.MustCompile(`^pi-[0-9a-f]{16}$`)
+var sessionForm = pattern.Of(`^pi-[0-9a-f]{16}$`)
 
 func newSession() string {
 	raw := make([]byte, 8)

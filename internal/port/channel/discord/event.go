@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
 
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/channel"
 )
 
@@ -183,7 +183,7 @@ func (s *session) pressed(ctx context.Context, i interaction) (e channel.Event, 
 
 // answer ends the wait that a button shows. Nothing depends on it, and it holds up nobody.
 func (s *session) answer(ctx context.Context, i interaction) {
-	if !number.MatchString(i.ID) || !word.MatchString(i.Token) {
+	if !number().MatchString(i.ID) || !word().MatchString(i.Token) {
 		return
 	}
 	select {
@@ -199,6 +199,6 @@ func (s *session) answer(ctx context.Context, i interaction) {
 }
 
 var (
-	number = regexp.MustCompile(`^[0-9]{1,20}$`)
-	word   = regexp.MustCompile(`^[A-Za-z0-9_.=-]+$`)
+	number = pattern.Of(`^[0-9]{1,20}$`)
+	word   = pattern.Of(`^[A-Za-z0-9_.=-]+$`)
 )

@@ -82,7 +82,7 @@ func (s *session) room(ctx context.Context, id string) (room, error) {
 	if is, ok := s.driver.rooms.get(id); ok {
 		return is, nil
 	}
-	if !number.MatchString(id) {
+	if !number().MatchString(id) {
 		return room{}, errUnread
 	}
 	var is room

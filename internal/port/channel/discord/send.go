@@ -49,7 +49,7 @@ func (d *driver) Deliver(ctx context.Context, m channel.Message) (string, error)
 	out := written(m)
 	out.Nonce, out.Once = nonce(m.Nonce), m.Nonce != ""
 	// What a person edited or pressed has a name that is no message's: then it answers to none.
-	if number.MatchString(m.ReplyTo) {
+	if number().MatchString(m.ReplyTo) {
 		out.ReplyTo = &reference{ID: m.ReplyTo}
 	}
 	var sent struct {
@@ -71,7 +71,7 @@ func (d *driver) Update(ctx context.Context, id string, m channel.Message) error
 	if err != nil {
 		return err
 	}
-	if !number.MatchString(id) {
+	if !number().MatchString(id) {
 		return fmt.Errorf("%w: it has no message %q", channel.ErrDead, id)
 	}
 	return d.call(ctx, token, http.MethodPatch, path+"/"+id, written(m), nil)
@@ -83,7 +83,7 @@ func (d *driver) Direct(ctx context.Context, account string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !number.MatchString(account) {
+	if !number().MatchString(account) {
 		return "", fmt.Errorf("%w: %q is no account", channel.ErrDead, account)
 	}
 	if is, ok := d.rooms.get("direct " + account); ok {
@@ -103,7 +103,7 @@ func path(m channel.Message) (string, error) {
 	if m.Thread != "" {
 		to = m.Thread
 	}
-	if !number.MatchString(to) {
+	if !number().MatchString(to) {
 		return "", fmt.Errorf("%w: %q is no place", channel.ErrDead, to)
 	}
 	return "/channels/" + to + "/messages", nil

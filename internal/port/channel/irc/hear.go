@@ -1,7 +1,6 @@
 package irc
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/lrstanley/girc"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/channel"
 )
 
@@ -150,10 +150,10 @@ func (s *session) batch(e *girc.Event) {
 }
 
 // netsplit is the reason of who has gone with a server; what a person gives as a reason has words of the server's before it.
-var netsplit = regexp.MustCompile(`^[A-Za-z0-9*-]+(\.[A-Za-z0-9*-]+)+ [A-Za-z0-9*-]+(\.[A-Za-z0-9*-]+)+$`)
+var netsplit = pattern.Of(`^[A-Za-z0-9*-]+(\.[A-Za-z0-9*-]+)+ [A-Za-z0-9*-]+(\.[A-Za-z0-9*-]+)+$`)
 
 func (s *session) quit(e *girc.Event) {
-	if netsplit.MatchString(e.Last()) {
+	if netsplit().MatchString(e.Last()) {
 		s.split()
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"context"
 	"encoding/hex"
 	"net"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/channel"
 )
@@ -67,7 +67,7 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 		return nil, err
 	}
 	d := &Driver{nick: said["nick"], account: said["account"], credential: credential, patient: 30 * time.Second}
-	if !nickGood.MatchString(d.nick) {
+	if !nickGood().MatchString(d.nick) {
 		return nil, wrong("nick", d.nick, "is no nick: letters, digits and _-[]\\`^{}|, a letter first")
 	}
 	if d.account != "" && !word(d.account) {
@@ -84,7 +84,7 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 	return d, nil
 }
 
-var nickGood = regexp.MustCompile("^[A-Za-z_\\[\\]\\\\`^{}|][A-Za-z0-9_\\[\\]\\\\`^{}|-]{0,29}$")
+var nickGood = pattern.Of("^[A-Za-z_\\[\\]\\\\`^{}|][A-Za-z0-9_\\[\\]\\\\`^{}|-]{0,29}$")
 
 // wrong refuses a setting.
 func wrong(name, value, why string) error {
@@ -107,7 +107,7 @@ func (d *Driver) parseServer(said map[string]string) error {
 	if host, p, err := net.SplitHostPort(said["server"]); err == nil {
 		d.host, port = host, p
 	}
-	if d.host == "" || strings.ContainsAny(d.host, " /@") || !portGood.MatchString(port) {
+	if d.host == "" || strings.ContainsAny(d.host, " /@") || !portGood().MatchString(port) {
 		return wrong("server", said["server"], "is no host and no host:port")
 	}
 	d.address = net.JoinHostPort(strings.Trim(d.host, "[]"), port)
@@ -124,7 +124,7 @@ func (d *Driver) parseServer(said map[string]string) error {
 	return nil
 }
 
-var portGood = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+var portGood = pattern.Of(`^[1-9][0-9]{0,4}$`)
 
 func (d *Driver) parseChannels(said map[string]string) error {
 	for name := range strings.SplitSeq(said["channels"], ",") {

@@ -1,7 +1,6 @@
 package irc
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,6 +8,7 @@ import (
 	"github.com/lrstanley/girc"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/channel"
 )
 
@@ -69,11 +69,11 @@ func fold(casemap, name string) string {
 }
 
 // colour is how IRC marks colours and styles within a text.
-var colour = regexp.MustCompile("\x03(?:[0-9]{1,2}(?:,[0-9]{1,2})?)?|\x04(?:[0-9A-Fa-f]{6}(?:,[0-9A-Fa-f]{6})?)?|[\x02\x0f\x11\x12\x16\x1d\x1e\x1f]")
+var colour = pattern.Of("\x03(?:[0-9]{1,2}(?:,[0-9]{1,2})?)?|\x04(?:[0-9A-Fa-f]{6}(?:,[0-9A-Fa-f]{6})?)?|[\x02\x0f\x11\x12\x16\x1d\x1e\x1f]")
 
 // plain is a text without colours, styles and whatever else is not to be read; tabs become spaces.
 func plain(text string) string {
-	text = colour.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "")
+	text = colour().ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "")
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':

@@ -94,7 +94,7 @@ func written(m channel.Message) outgoing {
 		}
 	}
 	at := 0
-	for _, f := range links.FindAllStringIndex(m.Text, -1) {
+	for _, f := range links().FindAllStringIndex(m.Text, -1) {
 		add(m.Text[at:f[0]])
 		link := m.Text[f[0]:f[1]]
 		parts = append(parts, slack.NewRichTextSectionLinkElement(link, link, nil))

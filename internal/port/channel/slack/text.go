@@ -2,15 +2,16 @@ package slack
 
 import (
 	"context"
-	"regexp"
 	"strings"
+
+	"sallyport/internal/base/pattern"
 )
 
 var (
 	// unescapes are the three letters that Slack writes otherwise.
 	unescapes = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 	escapes   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-	links     = regexp.MustCompile(`https?://[^\s<>"]*[^\s<>"'.,;:!?)\]}]`)
+	links     = pattern.Of(`https?://[^\s<>"]*[^\s<>"'.,;:!?)\]}]`)
 )
 
 // calls says whether a text names a user, before it is made plain.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/go-telegram/bot/models"
 
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/port/channel"
 )
 
@@ -130,7 +130,7 @@ func outgoing(m channel.Message) (message, error) {
 }
 
 // calls is what Telegram may take for the name of somebody, which it would then call.
-var calls = regexp.MustCompile(`@[A-Za-z0-9_]+`)
+var calls = pattern.Of(`@[A-Za-z0-9_]+`)
 
 // entitiesMax is how many entities Telegram heeds in a message.
 const entitiesMax = 100
@@ -138,7 +138,7 @@ const entitiesMax = 100
 // quiet marks what may be the name of somebody as code: Telegram looks for no names there, and the text stays as it is, also when it is
 // copied. If there are too many, all from the first to the last is marked.
 func quiet(text string) (entities []models.MessageEntity) {
-	found := calls.FindAllStringIndex(text, -1)
+	found := calls().FindAllStringIndex(text, -1)
 	if len(found) > entitiesMax {
 		found = [][]int{{found[0][0], found[len(found)-1][1]}}
 	}
