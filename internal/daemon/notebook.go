@@ -57,10 +57,13 @@ func (n notebook) Write(_ context.Context, change id.Change, checkpoints []check
 		}
 		return errors.Join(err, out.Close())
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = n.ops.Do("notes:commit", func() error { return os.Rename(aside, file) })
 	}
-	return n.ops.Do("notes:commit", func() error { return os.Rename(aside, file) })
+	if err != nil { // on a full disk it would hold what room there is
+		return errors.Join(err, n.ops.Do("notes:clear", func() error { return os.RemoveAll(aside) }))
+	}
+	return nil
 }
 
 // Deterministic reports whether a change's state.md asks for that mode.

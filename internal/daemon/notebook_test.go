@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -144,6 +146,35 @@ func TestTheModeThatAPersonWroteStays(t *testing.T) {
 	write(points(3))
 	if asked, err := n.Deterministic(t.Context(), "chg-00000001"); asked || err != nil {
 		t.Errorf("after the next checkpoint: %t, %v", asked, err)
+	}
+}
+
+func TestNotesThatCouldNotBeWrittenLeaveNothingHalf(t *testing.T) {
+	for _, broken := range []string{"notes:write", "notes:commit"} {
+		n := notebook{folder: t.TempDir()}
+		if err := n.Write(t.Context(), "chg-00000001", points(1)); err != nil {
+			t.Fatal(err)
+		}
+		full := errors.New("no space left on device")
+		n.ops.Around = func(op string, do func() error) error {
+			if op == broken {
+				if op == "notes:write" {
+					_ = do() // a part of it
+				}
+				return full
+			}
+			return do()
+		}
+		if err := n.Write(t.Context(), "chg-00000001", points(2)); !errors.Is(err, full) {
+			t.Errorf("%s: %v", broken, err)
+		}
+		text, err := os.ReadFile(n.file("chg-00000001"))
+		if state, _ := front(t, string(text)); err != nil || len(state.Checkpoints) != 1 {
+			t.Errorf("%s: %d checkpoints, %v", broken, len(state.Checkpoints), err)
+		}
+		if all, err := os.ReadDir(filepath.Dir(n.file("chg-00000001"))); err != nil || len(all) != 1 {
+			t.Errorf("%s: %v is left, %v", broken, all, err)
+		}
 	}
 }
 
