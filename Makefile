@@ -57,7 +57,7 @@ demo: setup build ## changes land, go on trial and are rolled back; under two mi
 # none ends alone. Vet has looked at all of it by then, and would look again at a part.
 test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
 	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops, and the same cases of properties, again"
-	GORACE=atexit_sleep_ms=0 $(GO) test -mod=readonly $(RACE) -vet=off -p $(AT_ONCE) -timeout 45m $(LONGEST) ./...
+	GORACE=atexit_sleep_ms=0 scripts/in-memory $(GO) test -mod=readonly $(RACE) -vet=off -p $(AT_ONCE) -timeout 45m $(LONGEST) ./...
 	@scripts/test-as-user
 
 SOAK     ?= 10m
