@@ -28,8 +28,13 @@ func (c *Controller) end(ctx context.Context, changeID id.Change, because ledger
 	said := &because
 	moves := c.Feed.Subscribe(changeID) // before it can move, so that the move is not missed
 	defer c.Feed.Unsubscribe(moves)
-	for {
+	for asked := false; ; asked = true {
 		stopping, err := c.cancel(ctx, changeID, said)
+		if asked && problem.KindOf(err) == problem.Conflict {
+			if row, lost := c.Row(ctx, changeID); lost == nil && row.State.Final() {
+				return nil // it ended between the look at it and the next try
+			}
+		}
 		if err != nil || !stopping {
 			return err
 		}

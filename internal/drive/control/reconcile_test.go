@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
@@ -138,6 +139,36 @@ func TestACancelledAgentIsStoppedAndItsWorkKept(t *testing.T) {
 		if err := c.Cancel(t.Context(), chg, h.By(), "again"); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("cancelled twice: %v", err)
 		}
+	})
+}
+
+// slow is a database that takes its time with whatever is written for a person whose context says so.
+type slow struct{ store.DB }
+
+type tarrying struct{}
+
+func (s slow) InTx(ctx context.Context, do func(store.Tx) error) error {
+	if ctx.Value(tarrying{}) != nil {
+		time.Sleep(time.Second)
+	}
+	return s.DB.InTx(ctx, do)
+}
+
+// TestAChangeThatEndsBetweenTwoTriesToCancelItIsCancelled begins the cancel with the change, so that it hears of moves from before its
+// first try: then it tries once more, and by then the change has ended as it was asked to.
+func TestAChangeThatEndsBetweenTwoTriesToCancelItIsCancelled(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.DB = slow{h.Parts.DB}
+		h.Cage.Play = drivetest.Hangs("half\n")
+		c, _ := h.Daemon()
+		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Cancel(context.WithValue(t.Context(), tarrying{}, true), r.Change.ID, h.By(), "enough"); err != nil {
+			t.Error(err)
+		}
+		h.Is(c, r.Change.ID, change.Cancelled)
 	})
 }
 

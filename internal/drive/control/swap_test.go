@@ -5,14 +5,18 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/standing"
 	"sallyport/internal/path/change"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/who/group"
 )
 
 // TestADevAgentWhoseChangeIsOverIsNotTakenUpAgain holds SM-022 and SM-100: what has ended is asked for anew, and so no two work at once.
@@ -166,5 +170,38 @@ func TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed(t *testing.T) {
 		if now := a.Is(c, row.ID, change.AwaitingApproval); now.Proposal.Number != 2 || now.Proposal.Tree != d.Proposal.Tree {
 			t.Errorf("the proposed one again is card %d of %s", now.Proposal.Number, now.Proposal.Tree)
 		}
+	})
+}
+
+// TestAWishIsHeardThoughTheOneBeforeEndsMeanwhile has a person cancel the first change while the second wish is about to.
+func TestAWishIsHeardThoughTheOneBeforeEndsMeanwhile(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.DB = slow{h.Parts.DB}
+		a, _ := h.Assist(func(ctx context.Context, _ *drivetest.Scene, _ string) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		c, _ := a.Begin()
+		first, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Is(c, first.ID, change.Working)
+		wished := make(chan error, 1)
+		go func() {
+			_, err := c.RequestSwap(context.WithValue(t.Context(), tarrying{}, true), standing.Wish{
+				Change: "chg-bbbbbbbb", Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: "Greet people by name", Dev: "dev-greets",
+				By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
+			})
+			wished <- err
+		}()
+		synctest.Wait()
+		if err := c.Cancel(t.Context(), first.ID, h.By(), "enough"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-wished; err != nil {
+			t.Error(err)
+		}
+		h.Is(c, "chg-bbbbbbbb", change.Working)
 	})
 }
