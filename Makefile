@@ -58,7 +58,7 @@ demo: setup build ## changes land, go on trial and are rolled back; under two mi
 test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
 	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops, and the same cases of properties, again"
 	GORACE=atexit_sleep_ms=0 scripts/in-memory $(GO) test -mod=readonly $(RACE) -vet=off -p $(AT_ONCE) -timeout 45m $(LONGEST) ./...
-	@scripts/test-as-user
+	@scripts/in-memory scripts/test-as-user
 
 SOAK     ?= 10m
 soak: setup-test agents build ## every point of every loop, and a day of use in ten minutes (SOAK=10m): hours
