@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -70,6 +71,9 @@ func build() error {
 	unix.Umask(0o022)
 	if err := stage(l); err != nil {
 		return err
+	}
+	if l.Range {
+		return standBy(l, confiner)
 	}
 	if err := giveUp(l); err != nil {
 		return err
@@ -146,27 +150,65 @@ func become(l sandbox.Launch, confiner int) error {
 			return fmt.Errorf("pass descriptor %d: %w", fd, err)
 		}
 	}
-	uid, gid := strconv.FormatUint(uint64(l.Owner.UID), 10), strconv.FormatUint(uint64(l.Owner.GID), 10)
-	argv := []string{
-		"bwrap",
-		"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup",
-		"--uid", uid, "--gid", gid, "--hostname", "sandbox",
-		"--new-session", "--die-with-parent", "--as-pid-1", "--clearenv", "--setenv", "GOMAXPROCS", "1", "--cap-drop", "ALL",
-		"--bind", rootDir, "/",
-		"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys",
-		"--dev", "/dev", "--bind", scratchDir + "/shm", "/dev/shm", "--remount-ro", "/dev",
-		"--remount-ro", "/",
-		"--chdir", "/", "--seccomp", strconv.Itoa(sandbox.FilterFD),
-		"--", sandbox.InitPath, "runner", "init",
-	}
-	path := l.Bubblewrap
-	if sandbox.Below(path, stageDir) {
-		path = "/proc/self/fd/" + strconv.Itoa(confiner)
-	}
+	path, argv := confine(l, confiner)
 	if err := unix.Exec(path, argv, nil); err != nil {
 		return fmt.Errorf("start %s: %w", l.Bubblewrap, err)
 	}
 	return nil
+}
+
+// standBy starts bubblewrap as root of a user namespace that has nothing but a range of uids that are nobody's, and waits for its end. In
+// there it needs no more than what it makes itself, so this process gives up nothing but the way to more.
+func standBy(l sandbox.Launch, confiner int) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up new privileges: %w", err)
+	}
+	uids := []syscall.SysProcIDMap{{HostID: int(l.Owner.UID), Size: sandbox.RangeSize}}
+	gids := []syscall.SysProcIDMap{{HostID: int(l.Owner.GID), Size: sandbox.RangeSize}}
+	path, argv := confine(l, confiner)
+	none := ^uintptr(0)
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []uintptr{0, 1, 2, sandbox.ControlFD, none, sandbox.FilterFD},
+		Sys: &syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWUSER, UidMappings: uids, GidMappings: gids, GidMappingsEnableSetgroups: true,
+			Credential: &syscall.Credential{}, Pdeathsig: syscall.SIGKILL,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", l.Bubblewrap, err)
+	}
+	if err := unix.Close(sandbox.ControlFD); err != nil { // it ends with who holds it inside
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		_, err = unix.Wait4(pid, nil, 0, nil)
+	}
+	return err
+}
+
+// confine is the command that confines: the path of bubblewrap and its words.
+func confine(l sandbox.Launch, confiner int) (path string, argv []string) {
+	argv = []string{"bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup"}
+	if l.Range {
+		argv = append(argv, "--cap-add", "ALL")
+	} else {
+		uid, gid := strconv.FormatUint(uint64(l.Owner.UID), 10), strconv.FormatUint(uint64(l.Owner.GID), 10)
+		argv = append(argv, "--unshare-user", "--uid", uid, "--gid", gid, "--cap-drop", "ALL")
+	}
+	argv = append(argv,
+		"--hostname", "sandbox",
+		"--new-session", "--die-with-parent", "--as-pid-1", "--clearenv", "--setenv", "GOMAXPROCS", "1",
+		"--bind", rootDir, "/",
+		"--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys",
+		"--dev", "/dev", "--bind", scratchDir+"/shm", "/dev/shm", "--remount-ro", "/dev",
+		"--remount-ro", "/",
+		"--chdir", "/", "--seccomp", strconv.Itoa(sandbox.FilterFD),
+		"--", sandbox.InitPath, "runner", "init")
+	path = l.Bubblewrap
+	if sandbox.Below(path, stageDir) {
+		path = "/proc/self/fd/" + strconv.Itoa(confiner)
+	}
+	return path, argv
 }
 
 func writeAll(fd int, b []byte) error {

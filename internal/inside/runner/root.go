@@ -47,6 +47,9 @@ func makeRoot(l sandbox.Launch) error {
 	if l.Cache.Upper != "" {
 		folders = append(folders, rootDir+"/var/cache", rootDir+sandbox.Caches, cacheDir, noCacheDir)
 	}
+	if l.Range {
+		folders = append(folders, rootDir+"/sys", rootDir+"/run") // places that builders of images look for
+	}
 	if l.Tree.GitDir != "" {
 		folders = append(folders, lowestDir+"/.git")
 	}

@@ -13,7 +13,7 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 7
+const Protocol = 8
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -40,10 +40,11 @@ type Launch struct {
 	Home         string  `json:"home,omitempty"`
 	Cache        Cache   `json:"cache,omitzero"`
 	Background   bool    `json:"background,omitempty"`
-	ScratchBytes int64   `json:"scratch_bytes"` // of /tmp, /dev/shm and the home folder together
-	ScratchFiles int64   `json:"scratch_files"` // entries there
-	IdmapFD      int     `json:"idmap_fd"`      // user namespace mapping 0 to Owner; 0 = none
-	GroupFDs     []int   `json:"group_fds"`     // task files of version 1 control groups to join
+	Range        bool    `json:"range,omitempty"` // bwrap is root of a range of uids from Owner's on
+	ScratchBytes int64   `json:"scratch_bytes"`   // of /tmp, /dev/shm and the home folder together
+	ScratchFiles int64   `json:"scratch_files"`   // entries there
+	IdmapFD      int     `json:"idmap_fd"`        // user namespace mapping 0 to Owner; 0 = none
+	GroupFDs     []int   `json:"group_fds"`       // task files of version 1 control groups to join
 }
 
 // Order is what a driver asks of init.

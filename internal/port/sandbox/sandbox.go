@@ -60,6 +60,9 @@ type Owner struct {
 	GID uint32 `json:"gid"`
 }
 
+// RangeSize is how many uids and gids a sandbox with Spec.Range has.
+const RangeSize = 1 << 16
+
 // Tree describes a writable tree that a driver makes visible at Mountpoint.
 type Tree struct {
 	Layers []string // absolute paths, read-only, lowest first; empty with Dir
@@ -133,10 +136,13 @@ type Spec struct {
 	// Cache is the folder at Caches. What is written to it counts toward the limit of the disk.
 	Cache      Cache
 	Background bool // everything else on this machine goes first
-	Limits     Limits
-	Stdin      io.Reader // nil = /dev/null
-	Stdout     io.Writer // written from one goroutine each
-	Stderr     io.Writer
+	// Range has the programs be root of RangeSize uids, from Owner's on, that are nobody's. In there they may mount and change roots, as
+	// what builds an image does. The tree is a plain folder. Only root can start one, and nobody is let into it.
+	Range  bool
+	Limits Limits
+	Stdin  io.Reader // nil = /dev/null
+	Stdout io.Writer // written from one goroutine each
+	Stderr io.Writer
 }
 
 // Exit is how the program ended.

@@ -163,7 +163,11 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 	}
 	file := os.NewFile(uintptr(fd), "init")
 	// Our own child is not waited for yet, so its pid is its own; whose parent it is, is init.
-	if parent, err := parentOf(pid); err != nil || parent != p.cmd.Process.Pid {
+	parent, err := parentOf(pid)
+	if err == nil && spec.Range {
+		parent, err = parentOf(parent) // the launcher stands by
+	}
+	if err != nil || parent != p.cmd.Process.Pid {
 		file.Close()
 		return fmt.Errorf("process %d is not the sandbox's init", pid)
 	}

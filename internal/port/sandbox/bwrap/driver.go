@@ -37,15 +37,16 @@ type Driver struct {
 	idmaps  idmaps
 	small   small
 
-	mu     sync.Mutex
-	probed *sandbox.Report // of the last probe that found everything needed
-	layout *layout
-	filter []byte
-	strict []byte // filter for who may write where the host's own programs are
+	mu      sync.Mutex
+	probed  *sandbox.Report // of the last probe that found everything needed
+	layout  *layout
+	filters map[filterKind][]byte
 }
 
 // New returns a driver; nothing is started or looked at before it is used.
-func New(c Config) *Driver { return &Driver{config: c, small: small{sum: runnerSum}} }
+func New(c Config) *Driver {
+	return &Driver{config: c, small: small{sum: runnerSum}, filters: map[filterKind][]byte{}}
+}
 
 var _ sandbox.Driver = (*Driver)(nil)
 
@@ -80,22 +81,18 @@ func (d *Driver) groupLayout() layout {
 	return *d.layout
 }
 
-// filterProgram returns the system call filter; a strict one also keeps programs from making what runs with another's rights.
-func (d *Driver) filterProgram(strict bool) ([]byte, error) {
+// filterProgram returns the system call filter of a kind.
+func (d *Driver) filterProgram(kind filterKind) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	made := &d.filter
-	if strict {
-		made = &d.strict
+	if made := d.filters[kind]; made != nil {
+		return made, nil
 	}
-	if *made == nil {
-		f, err := filter(strict)
-		if err != nil {
-			return nil, err
-		}
-		*made = f
+	f, err := filter(kind)
+	if err == nil {
+		d.filters[kind] = f
 	}
-	return *made, nil
+	return f, err
 }
 
 // Start runs a spec. The first start on a machine proves the confinement with a
@@ -127,6 +124,9 @@ func (d *Driver) check(spec sandbox.Spec) error {
 	}
 	if os.Geteuid() != 0 && (int(spec.Owner.UID) != os.Geteuid() || int(spec.Owner.GID) != os.Getegid()) {
 		bad("uid %d cannot run a sandbox as uid %d", os.Geteuid(), spec.Owner.UID)
+	}
+	if spec.Range && (os.Geteuid() != 0 || spec.Tree.Dir == "" || len(spec.Mounts) > 0) {
+		bad("a range of uids is for root, for a plain folder and without mounts")
 	}
 	t := spec.Tree
 	switch {

@@ -9,6 +9,8 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/port/sandbox"
 )
 
 // System calls that nothing in a sandbox needs and that reach far into the
@@ -22,10 +24,12 @@ var (
 		// Their signal lies in memory too. SIGCONT, sent by the kernel, would end the stop of a frozen program.
 		"timer_create", "mq_notify",
 	}
-	denied = []string{
-		// mounts and roots
+	roots = []string{
 		"mount", "umount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount",
-		"fspick", "mount_setattr", "setns", "open_by_handle_at", "fanotify_init", "quotactl", "quotactl_fd", "swapon", "swapoff",
+		"fspick", "mount_setattr", "setns",
+	}
+	denied = []string{
+		"open_by_handle_at", "fanotify_init", "quotactl", "quotactl_fd", "swapon", "swapoff",
 		// kernel code and its inside
 		"bpf", "perf_event_open", "userfaultfd", "init_module", "finit_module", "delete_module", "create_module",
 		"kexec_load", "kexec_file_load", "lookup_dcookie", "syslog", "kcmp",
@@ -55,19 +59,44 @@ const (
 	atArgs   = 16
 )
 
-// filter returns the seccomp program for this machine as bwrap reads it. A strict one lets no program mark a file as one that runs with
-// the rights of its owner or group: who may write in a person's folder could leave there what gives others that person's rights.
-func filter(strict bool) ([]byte, error) {
+// filterKind is what a filter lets pass.
+type filterKind string
+
+const (
+	ordinary filterKind = ""
+	// strict lets no program mark a file as one that runs with the rights of its owner or group: who may write in a person's folder could
+	// leave there what gives others that person's rights.
+	strict filterKind = "strict"
+	// rooted lets programs mount, change roots and make namespaces: for a range of uids that are nobody's.
+	rooted filterKind = "rooted"
+)
+
+// filterOf is the kind that a spec needs.
+func filterOf(spec sandbox.Spec) filterKind {
+	switch {
+	case spec.Range:
+		return rooted
+	case slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return m.Writable }):
+		return strict
+	}
+	return ordinary
+}
+
+// filter returns the seccomp program for this machine as bwrap reads it.
+func filter(kind filterKind) ([]byte, error) {
 	info, err := arch.GetInfo("")
 	if err != nil {
 		return nil, fmt.Errorf("system call filter: %w", err)
 	}
-	program, err := judge(info)
+	program, err := judge(info, kind)
 	if err != nil {
 		return nil, err
 	}
-	gone := absent
-	if strict {
+	gone, no := absent, slices.Concat(roots, denied)
+	switch kind {
+	case rooted:
+		no = denied
+	case strict:
 		program = append(program, noMarks(info)...)
 		gone = append(slices.Clone(gone), "openat2") // its mode lies in memory
 	}
@@ -75,7 +104,7 @@ func filter(strict bool) ([]byte, error) {
 		DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{
 			{Names: known(info, gone), Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS)},
-			{Names: known(info, denied), Action: seccomp.ActionErrno | seccomp.Action(unix.EPERM)},
+			{Names: known(info, no), Action: seccomp.ActionErrno | seccomp.Action(unix.EPERM)},
 		},
 	}
 	rest, err := policy.Assemble()
@@ -109,7 +138,7 @@ func known(info *arch.Info, names []string) []string {
 // so only the low half counts: a rule over 64 bits would be passed by setting the
 // high ones. It stands before the list of names, because that list lets a
 // program of another architecture pass.
-func judge(info *arch.Info) ([]bpf.Instruction, error) {
+func judge(info *arch.Info, kind filterKind) ([]bpf.Instruction, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, fmt.Errorf("system call filter: not made for big-endian machines")
 	}
@@ -138,12 +167,16 @@ func judge(info *arch.Info) ([]bpf.Instruction, error) {
 	allow := bpf.RetConstant{Val: uint32(seccomp.ActionAllow)}
 
 	const exitSignal = 0xff // the part of clone's flags that says what a child's end sends
+	made, left := uint32(namespaces), uint32(unshared)
+	if kind == rooted {
+		made, left = 0, 0
+	}
 	rule("clone", 0,
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaces, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: made, SkipTrue: 2},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: exitSignal},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(unix.SIGCONT), SkipTrue: 1},
 		no(unix.EPERM), allow)
-	rule("unshare", 0, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unshared, SkipFalse: 1}, no(unix.EPERM), allow)
+	rule("unshare", 0, bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: left, SkipFalse: 1}, no(unix.EPERM), allow)
 	// The other ways to have the kernel send a SIGCONT: what is frozen stays so.
 	signal := func(which uint32, at uint32) []bpf.Instruction {
 		return []bpf.Instruction{

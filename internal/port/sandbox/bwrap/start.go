@@ -85,7 +85,7 @@ var calm = []string{"GOMAXPROCS=1", "GOGC=off"}
 
 // launch starts the launcher with everything it needs and nothing else.
 func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*process, error) {
-	filter, err := d.filterProgram(slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return m.Writable }))
+	filter, err := d.filterProgram(filterOf(spec))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	program, _ := d.program() // which one it is, and why, the probe says
 	l := sandbox.Launch{
 		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: slices.Concat(spec.Own, spec.Binds),
-		Mounts: spec.Mounts, Egress: spec.Egress, Home: spec.Home, Cache: spec.Cache, Background: spec.Background,
+		Mounts: spec.Mounts, Egress: spec.Egress, Home: spec.Home, Cache: spec.Cache, Background: spec.Background, Range: spec.Range,
 		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes, ScratchFiles: int64(spec.Limits.FilesMax),
 	}
 	if spec.Argv[0] == sandbox.SelfPath { // an adapter is in the whole program only
