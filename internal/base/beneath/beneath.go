@@ -11,7 +11,7 @@
 // So a name that is exchanged for a link while it is looked up opens nothing. An open waits for nobody: a FIFO has no far
 // end to wait for, and a lease that is held ends in EAGAIN. No descriptor is inherited by a program that is started.
 //
-// Two functions allow more, and say why: [Real] and [Top].
+// Three functions allow more, and say why: [Real], [Top] and [Within].
 package beneath
 
 import (
@@ -65,6 +65,13 @@ func Top(path string, flags int) (int, error) {
 		return -1, fmt.Errorf("open %q: %w", path, err)
 	}
 	return fd, nil
+}
+
+// Within opens path as a program finds it whose root is the folder dir: links are followed, and neither they nor ".." lead out of dir. It
+// is for a whole file system that is looked at from outside: what it calls /etc is its own.
+func Within(dir int, path string, flags int) (int, error) {
+	how := unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV}
+	return open(dir, path, how)
 }
 
 func open(dir int, path string, how unix.OpenHow) (int, error) {

@@ -52,6 +52,32 @@ func opened(t *testing.T) func(fd int, err error) int {
 	}
 }
 
+func TestWithinIsAsSeenByWhoseRootTheFolderIs(t *testing.T) {
+	tree, top := world(t)
+	for link, target := range map[string]string{"rooted": "/folder/file", "up": "../../../../folder/../file", "out": "/../outside/file", "magic": "/proc/self/root/etc/passwd"} {
+		if err := os.Symlink(target, filepath.Join(tree, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]error{
+		"file": nil, "/file": nil, "../../file": nil, "to-file": nil, "to-folder/file": nil, "folder/up": nil, "rooted": nil, "up": nil,
+		"to-outside/file": fs.ErrNotExist, "out": fs.ErrNotExist, "absolute": fs.ErrNotExist, "magic": fs.ErrNotExist, "nowhere": fs.ErrNotExist,
+	} {
+		fd, err := beneath.Within(top, path, unix.O_RDONLY)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", path, err, want)
+		}
+		if err != nil {
+			continue
+		}
+		text := make([]byte, 10)
+		if n, err := unix.Read(fd, text); err != nil || string(text[:n]) != "ours" {
+			t.Errorf("%s holds %q, %v", path, text[:n], err)
+		}
+		unix.Close(fd)
+	}
+}
+
 func TestNothingIsOpenedThroughALinkOrOutsideTheFolder(t *testing.T) {
 	_, top := world(t)
 	for path, want := range map[string]error{

@@ -47,14 +47,19 @@ func stage(l sandbox.Launch) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
+	system, err := openImage(l.Image)
+	if err != nil {
+		return err
+	}
 	grafts, err := cloneAll(l)
 	if err != nil {
 		return err
 	}
+	grafts = append(grafts, system.grafts...)
 	if err := mountTmpfs(stageDir, 64<<20, stageFiles, 0o755); err != nil {
 		return err
 	}
-	if err := makeRoot(l); err != nil {
+	if err := makeRoot(l, system); err != nil {
 		return err
 	}
 	// Layers and the writable part first: the overlay stands on them, binds may stand on the overlay.
@@ -109,13 +114,10 @@ func cloneAll(l sandbox.Launch) ([]graft, error) {
 	if tree.GitDir != "" {
 		binds = append(binds, sandbox.Bind{Source: tree.GitDir, Target: sandbox.Mountpoint + "/.git", Writable: true})
 	}
-	binds = append(binds, sandbox.Bind{Source: "/usr", Target: "/usr"}, sandbox.Bind{Source: l.Self, Target: sandbox.InitPath})
-	for _, shown := range etcFolders {
-		if _, err := os.Stat(shown); err == nil {
-			binds = append(binds, sandbox.Bind{Source: shown, Target: shown})
-		}
+	binds = append(binds, sandbox.Bind{Source: l.Self, Target: sandbox.InitPath})
+	if l.Image == "" {
+		binds = append(binds, machine()...)
 	}
-	binds = append(binds, realTops()...)
 	// Where a repository says objects are was looked at before; it must still be that place.
 	for _, b := range tree.Objects {
 		g, err := cloneReal(b.Source, rootDir+filepath.Clean(b.Target))
@@ -212,6 +214,11 @@ func cloneReal(source, target string) (graft, error) {
 		return graft{}, fmt.Errorf("show: %w", err)
 	}
 	defer unix.Close(at)
+	return cloneOpen(at, source, target)
+}
+
+// cloneOpen is clone, read-only, of what is open.
+func cloneOpen(at int, source, target string) (graft, error) {
 	fd, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return graft{}, fmt.Errorf("show %q: %w", source, err)

@@ -25,9 +25,14 @@ const copyBytesMax = 4 << 20
 // tops are the names that lead into /usr.
 var tops = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// realTops returns those that are folders of their own on this host.
-func realTops() []sandbox.Bind {
-	var binds []sandbox.Bind
+// machine returns the folders that show this machine's own programs: /usr, what of /etc is shown, and those tops that are no links.
+func machine() []sandbox.Bind {
+	binds := []sandbox.Bind{{Source: "/usr", Target: "/usr"}}
+	for _, shown := range etcFolders {
+		if _, err := os.Stat(shown); err == nil {
+			binds = append(binds, sandbox.Bind{Source: shown, Target: shown})
+		}
+	}
 	for _, top := range tops {
 		if info, err := os.Lstat(top); err == nil && info.IsDir() {
 			binds = append(binds, sandbox.Bind{Source: top, Target: top})
@@ -37,7 +42,7 @@ func realTops() []sandbox.Bind {
 }
 
 // makeRoot fills the staging tmpfs: the folders of the root, its links, the made /etc and the scratch space.
-func makeRoot(l sandbox.Launch) error {
+func makeRoot(l sandbox.Launch, system image) error {
 	folders := []string{
 		rootDir, layerDir, lowestDir,
 		rootDir + "/proc", rootDir + "/dev", rootDir + "/etc", rootDir + "/etc/ssl",
@@ -60,7 +65,7 @@ func makeRoot(l sandbox.Launch) error {
 	}
 	links := map[string]string{"/var/tmp": "/tmp", "/etc/mtab": "/proc/self/mounts", sandbox.Worktree: sandbox.Mountpoint}
 	for _, top := range tops {
-		if to, err := os.Readlink(top); err == nil {
+		if to, err := os.Readlink(top); err == nil && l.Image == "" {
 			links[top] = to
 		}
 	}
@@ -70,6 +75,13 @@ func makeRoot(l sandbox.Launch) error {
 		}
 	}
 	if err := makeEtc(l.Owner); err != nil {
+		return err
+	}
+	copied := system.make
+	if l.Image == "" {
+		copied = copyEtc
+	}
+	if err := copied(); err != nil {
 		return err
 	}
 	return makeScratch(l)
@@ -88,6 +100,11 @@ func makeEtc(owner sandbox.Owner) error {
 			return fmt.Errorf("make /etc: %w", err)
 		}
 	}
+	return nil
+}
+
+// copyEtc copies the small files of this machine's own /etc.
+func copyEtc() error {
 	copied := etcFiles
 	if more, err := filepath.Glob("/etc/ld.so.conf.d/*.conf"); err == nil && len(more) > 0 {
 		if err := os.Mkdir(rootDir+"/etc/ld.so.conf.d", 0o755); err != nil {

@@ -13,7 +13,7 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 8
+const Protocol = 9
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -36,6 +36,7 @@ type Launch struct {
 	MountFDs     []int   `json:"mount_fds,omitempty"` // of each mount: user namespace mapping Of to Owner; 0 = none
 	Self         string  `json:"self"`                // the launcher's and init's program, on the host
 	Bubblewrap   string  `json:"bubblewrap"`          // absolute path of bwrap
+	Image        string  `json:"image,omitempty"`
 	Egress       string  `json:"egress,omitempty"`
 	Home         string  `json:"home,omitempty"`
 	Cache        Cache   `json:"cache,omitzero"`

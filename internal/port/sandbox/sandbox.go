@@ -121,6 +121,9 @@ type Spec struct {
 	Argv  []string // Argv[0] is looked up in Env's PATH, inside
 	Dir   string   // absolute, inside; default Mountpoint
 	Env   []string // the whole environment
+	// Image is a folder of the host's own home that holds the root file system of an image, shown in place of the machine's; "" = the machine's.
+	// What is in it may be an agent's.
+	Image string
 	Binds []Bind
 	// Own are files of the host's own home that this sandbox is to see. Nothing that a person or a repository has named stands here. What is
 	// written to them counts toward the limit of the disk.

@@ -75,7 +75,7 @@ func TestTheDriverHoldsThePortsPromises(t *testing.T) {
 	}
 	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()})
 	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Setup {
-		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir()}
+		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir(), Images: d.Images()}
 	}, parts...)
 	for _, folder := range d.GroupFolders() {
 		if _, err := os.Stat(folder); !os.IsNotExist(err) {
@@ -92,7 +92,7 @@ func TestTheDriverHoldsThePortsPromisesWithoutControlGroups(t *testing.T) {
 	}
 	d.WithoutGroups()
 	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Setup {
-		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir()}
+		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir(), Images: d.Images()}
 	}, withGroups...) // the rest knows no control groups
 }
 

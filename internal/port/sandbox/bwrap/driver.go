@@ -138,6 +138,9 @@ func (d *Driver) check(spec sandbox.Spec) error {
 	if c := spec.Cache; (c.Upper == "") != (c.Work == "") || c.Upper == "" && len(c.Layers) > 0 {
 		bad("a folder of caches needs upper and work")
 	}
+	if root := d.config.Root; spec.Image != "" && root != "" && !strings.HasPrefix(filepath.Clean(spec.Image), filepath.Join(root, "images")+"/") {
+		bad("%q is no image of this home", spec.Image)
+	}
 	named := make([]string, 0, len(spec.Binds)+len(spec.Mounts))
 	for _, b := range spec.Binds {
 		named = append(named, b.Source)
@@ -154,7 +157,7 @@ func (d *Driver) check(spec sandbox.Spec) error {
 			bad("%q is part of sallyport's own home", source)
 		}
 	}
-	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir, spec.Egress, spec.Home, spec.Cache.Upper, spec.Cache.Work}, t.Layers...)
+	sources := append([]string{t.Dir, t.Upper, t.Work, t.GitDir, spec.Image, spec.Egress, spec.Home, spec.Cache.Upper, spec.Cache.Work}, t.Layers...)
 	sources = slices.Concat(sources, spec.Cache.Layers, named)
 	for _, b := range slices.Concat(t.Objects, spec.Binds, spec.Own) {
 		sources = append(sources, b.Source)

@@ -1,6 +1,10 @@
 package bwrap
 
-import "sallyport/internal/port/sandbox"
+import (
+	"path/filepath"
+
+	"sallyport/internal/port/sandbox"
+)
 
 // WithoutGroups makes a driver do without control groups, as where none can be made.
 func (d *Driver) WithoutGroups() *Driver {
@@ -27,3 +31,6 @@ func (d *Driver) WithoutFilter() *Driver {
 
 // CheckRunner returns what a probe says of the runner, and starts nothing.
 func (d *Driver) CheckRunner() sandbox.Check { return d.checkRunner() }
+
+// Images is where this driver looks for images.
+func (d *Driver) Images() string { return filepath.Join(d.config.Root, "images") }

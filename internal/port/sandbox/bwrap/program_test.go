@@ -194,7 +194,7 @@ func TestTheRealRunnerHoldsThePortsPromises(t *testing.T) {
 		parts = disktest.Sample(t, parts, 4)
 	}
 	sandboxtest.Run(t, func(t *testing.T) sandboxtest.Setup {
-		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir()}
+		return sandboxtest.Setup{Driver: d, Owner: owner(), Root: t.TempDir(), Images: d.Images()}
 	}, parts...)
 	if c := runnerLine(t, d); c.Detail != p.runner {
 		t.Errorf("%+v", c)

@@ -112,7 +112,7 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	program, _ := d.program() // which one it is, and why, the probe says
 	l := sandbox.Launch{
 		Parent: os.Getpid(), Drop: os.Geteuid() == 0, Owner: spec.Owner, Tree: spec.Tree, Binds: slices.Concat(spec.Own, spec.Binds),
-		Mounts: spec.Mounts, Egress: spec.Egress, Home: spec.Home, Cache: spec.Cache, Background: spec.Background, Range: spec.Range,
+		Image: spec.Image, Mounts: spec.Mounts, Egress: spec.Egress, Home: spec.Home, Cache: spec.Cache, Background: spec.Background, Range: spec.Range,
 		Self: program, Bubblewrap: bubblewrap, ScratchBytes: spec.Limits.MemoryBytes, ScratchFiles: int64(spec.Limits.FilesMax),
 	}
 	if spec.Argv[0] == sandbox.SelfPath { // an adapter is in the whole program only

@@ -26,6 +26,7 @@ type Setup struct {
 	Driver sandbox.Driver
 	Owner  sandbox.Owner // who the trees belong to
 	Root   string        // a folder of the test's own; trees are made below it
+	Images string        // where the driver looks for images
 }
 
 // suites are the parts of the port's promises.
@@ -45,6 +46,7 @@ func suites() []suite {
 		{"home", testHome},
 		{"cache", testCache},
 		{"extra", testExtra},
+		{"image", testImage},
 	}
 }
 
@@ -148,6 +150,19 @@ func (s Setup) start(t *testing.T, spec sandbox.Spec) sandbox.Process {
 		_, _ = w.Wait() // who cares for the end has asked
 	})
 	return w
+}
+
+// refused wants that a spec is not started, for a reason.
+func (s Setup) refused(t *testing.T, spec sandbox.Spec, says string) {
+	t.Helper()
+	p, err := s.Driver.Start(t.Context(), spec)
+	if err == nil {
+		p.Kill()
+		_, _ = p.Wait()
+		t.Error("it was started")
+	} else if !strings.Contains(err.Error(), says) {
+		t.Errorf("it says %v, not %s", err, says)
+	}
 }
 
 // waited is a process whose end can be asked for again.
