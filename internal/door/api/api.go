@@ -1,15 +1,25 @@
 // Package api is what crosses the daemon's socket: plain structs in JSON, paths, versions and frames.
 //
 // It knows no step of a change's path. A field is added, never given another
-// meaning; a change that breaks a reader raises Version.
+// meaning; a change that breaks a reader raises Version. What a version says
+// is recorded in apitest, and the one before is understood as it was recorded.
 package api
 
 import (
 	"runtime/debug"
 )
 
-// Version numbers the wire. Client and daemon with different numbers do not talk.
+// Version numbers the wire. A daemon that a keeper has talks with clients of its own number and of the one before; see Common.
 const Version = 1
+
+// Common is the version in which this program talks with one that has theirs: that of the older of both, which the newer one speaks too if it
+// is one back. ok is false where there is none.
+func Common(theirs int) (version int, ok bool) { return common(Version, theirs) }
+
+func common(ours, theirs int) (version int, ok bool) {
+	older, newer := min(ours, theirs), max(ours, theirs)
+	return older, older > 0 && newer-older <= 1
+}
 
 // Headers of every request and answer; they name who speaks.
 const (

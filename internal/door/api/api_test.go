@@ -78,3 +78,16 @@ func FuzzReadFrameNeverTrustsALength(f *testing.F) {
 		}
 	})
 }
+
+func TestOneReleaseBackIsSpoken(t *testing.T) {
+	for _, tc := range []struct {
+		ours, theirs, version int
+		ok                    bool
+	}{
+		{1, 1, 1, true}, {2, 1, 1, true}, {1, 2, 1, true}, {3, 2, 2, true}, {3, 1, 1, false}, {1, 3, 1, false}, {1, 0, 0, false}, {2, -1, -1, false}, {0, 0, 0, false},
+	} {
+		if version, ok := common(tc.ours, tc.theirs); ok != tc.ok || ok && version != tc.version {
+			t.Errorf("%d and %d: %d, %t", tc.ours, tc.theirs, version, ok)
+		}
+	}
+}

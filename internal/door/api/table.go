@@ -29,10 +29,10 @@ const (
 
 // What is asked of the daemon itself. It answers any version where that is the way out of a mismatch.
 var (
-	DaemonShow = verb[Nothing, Daemon](get, "/v1/daemon", anyVersion)
-	DaemonStop = verb[Nothing, Nothing](post, "/v1/daemon/stop", anyVersion)
+	DaemonShow = verb[Nothing, Daemon](get, "/v1/daemon", bare)
+	DaemonStop = verb[Nothing, Nothing](post, "/v1/daemon/stop", bare)
 	// DaemonMetrics is every figure in Prometheus text form. A scraper is no client of ours.
-	DaemonMetrics  = stream[Nothing](get, "/v1/metrics", textKind, anyVersion)
+	DaemonMetrics  = stream[Nothing](get, "/v1/metrics", textKind, bare)
 	DoctorShow     = verb[Nothing, Doctor](get, "/v1/doctor")
 	StatsShow      = verb[OfChange, Stats](get, "/v1/stats")
 	StorageShow    = verb[Nothing, Storage](get, "/v1/storage", within(gcTime))
@@ -84,21 +84,21 @@ var (
 	AccountUnlink = verb[Unlink, Person](post, "/v1/accounts/unlink")
 )
 
-// A change on its path.
+// A change on its path. Whoever follows, keeps or rolls back a change of the host may be of any version.
 var (
 	ChangeRun    = verb[Run, Change](post, "/v1/changes")
 	ChangeList   = verb[Filter, []Change](get, "/v1/changes")
-	ChangeShow   = verb[string, Detail](get, "/v1/changes/{change}")
-	ChangeWatch  = stream[string](get, "/v1/changes/{change}/watch", EventsKind)
+	ChangeShow   = verb[string, Detail](get, "/v1/changes/{change}", anyVersion)
+	ChangeWatch  = stream[string](get, "/v1/changes/{change}/watch", EventsKind, anyVersion)
 	ChangeDiff   = stream[string](get, "/v1/changes/{change}/diff", DiffKind)
 	ChangeExport = stream[string](get, "/v1/changes/{change}/export", DiffKind)
 	ChangeCancel = verb[Reason, Nothing](post, "/v1/changes/{change}/cancel")
 	ChangeRedo   = verb[Redo, Change](post, "/v1/changes/{change}/redo")
 	ChangeBranch = verb[Branch, Branched](post, "/v1/changes/{change}/branch")
 	// ChangeConfirm keeps a change that is on trial.
-	ChangeConfirm = verb[Confirm, Nothing](post, "/v1/changes/{change}/confirm", decision("sallyport confirm "), silent)
+	ChangeConfirm = verb[Confirm, Nothing](post, "/v1/changes/{change}/confirm", decision("sallyport confirm "), silent, anyVersion)
 	// ChangeRollback is answered with the change that undoes: itself if it is on trial.
-	ChangeRollback = verb[Rollback, Change](post, "/v1/changes/{change}/rollback")
+	ChangeRollback = verb[Rollback, Change](post, "/v1/changes/{change}/rollback", anyVersion)
 )
 
 // The agent of a change, at its work.
@@ -160,14 +160,14 @@ var (
 	WiringImport = verb[OldWirings, []Conversation](post, "/v1/wirings/import")
 )
 
-// What a person decides, and what was decided.
+// What a person decides, and what was decided. Whoever says yes or no to a change of the host may be of any version.
 var (
 	ApprovalList = verb[Waiting, []Approval](get, "/v1/approvals")
 	// ApprovalShow takes the id of an approval, of a change with one, or of a question about a stranger or a place.
-	ApprovalShow = verb[string, Question](get, "/v1/approvals/{question}")
+	ApprovalShow = verb[string, Question](get, "/v1/approvals/{question}", anyVersion)
 	// ApprovalApprove is answered with the code of a change of the host, once.
-	ApprovalApprove = verb[Approve, Approved](post, "/v1/approvals/{approval}/approve", decision("sallyport approve "))
-	ApprovalRefuse  = verb[Reason, Nothing](post, "/v1/approvals/{approval}/refuse", decision("sallyport approval show "))
+	ApprovalApprove = verb[Approve, Approved](post, "/v1/approvals/{approval}/approve", decision("sallyport approve "), anyVersion)
+	ApprovalRefuse  = verb[Reason, Nothing](post, "/v1/approvals/{approval}/refuse", decision("sallyport approval show "), anyVersion)
 	// ApprovalRework has the agent of a group's change go on with what is to be different in it.
 	ApprovalRework = verb[Reason, Nothing](post, "/v1/approvals/{approval}/rework", decision("sallyport approval show "))
 	// ApprovalAnswer answers a question about a stranger or a place, in words that its card takes.

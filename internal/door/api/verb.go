@@ -21,8 +21,11 @@ type Spec struct {
 	In     reflect.Type // a string is the name in Path; of a struct one field may be it
 	Out    reflect.Type // nil of a stream
 	Kind   string       // the media type of a stream; "" = a document
-	// AnyVersion is set of a verb that answers a client of any build: it is a way out of a mismatch, or no client of ours asks it.
+	// AnyVersion is set of a verb that answers a client of any version: it is a way out of a mismatch, a person ends a trial of the host by it, or
+	// no client of ours asks it. What it says may grow, and never breaks a reader.
 	AnyVersion bool
+	// Bare is set of a verb that looks up no person, and so needs no database.
+	Bare bool
 	// Silent is set of a verb of which an earlier client says nothing: without a document nothing is said.
 	Silent bool
 	// Within is how long whoever asks waits for a document; a stream has no bound but its context.
@@ -65,6 +68,8 @@ func declare(s Spec, more []func(*Spec)) Spec {
 }
 
 func anyVersion(s *Spec) { s.AnyVersion = true }
+
+func bare(s *Spec) { s.Bare, s.AnyVersion = true, true }
 
 func silent(s *Spec) { s.Silent = true }
 

@@ -38,9 +38,11 @@ func (e *startError) Unwrap() []error { return []error{e.start, e.first} }
 
 // move makes c speak to where another client of the same home does.
 func (c *Client) move(to *Client) {
-	socket, pid := to.Socket(), to.pid
+	to.mu.Lock()
+	socket, pid, speaks, other := to.socket, to.pid, to.speaks, to.other
+	to.mu.Unlock()
 	c.mu.Lock()
-	c.socket, c.pid = socket, pid
+	c.socket, c.pid, c.speaks, c.other = socket, pid, speaks, other
 	c.mu.Unlock()
 	c.http.CloseIdleConnections() // they lead to the one that is gone
 }

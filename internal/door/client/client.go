@@ -31,6 +31,8 @@ type Client struct {
 	socket string
 	home   string // "" where only the socket is known
 	pid    int    // of the daemon that answered last; 0 if none was asked
+	speaks int    // the version that both speak; 0 = this program's
+	other  error  // a keeper's daemon speaks another version: it answers a few verbs; nil = it answers all
 	http   *http.Client
 	// restart starts the daemon again where it went away; nil where that is not this client's to do.
 	restart func(ctx context.Context) error
@@ -52,6 +54,13 @@ func New(socket string) *Client {
 
 // Guest reports whether the home is another user's: few verbs are answered there.
 func (c *Client) Guest() bool { return c.trusted != nil }
+
+// Other is why the daemon, which a keeper has, answers only the verbs that answer any version; nil if it answers all.
+func (c *Client) Other() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.other
+}
 
 // Socket is the path of the socket.
 func (c *Client) Socket() string {
@@ -96,7 +105,7 @@ func served(c net.Conn) (uid int, ok bool) {
 }
 
 // request is one that asks a verb.
-func request(ctx context.Context, s api.Spec, in any) (*http.Request, error) {
+func (c *Client) request(ctx context.Context, s api.Spec, in any) (*http.Request, error) {
 	raw, err := s.Body(in)
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
@@ -105,13 +114,13 @@ func request(ctx context.Context, s api.Spec, in any) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the request: %w", err)
 	}
-	nameUs(req.Header)
+	c.nameUs(req.Header)
 	return req, nil
 }
 
 // send asks a verb and returns its answer if it is a success; the problem otherwise.
 func (c *Client) send(ctx context.Context, s api.Spec, in any) (*http.Response, error) {
-	req, err := request(ctx, s, in)
+	req, err := c.request(ctx, s, in)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +135,14 @@ func (c *Client) send(ctx context.Context, s api.Spec, in any) (*http.Response, 
 	return resp, nil
 }
 
-func nameUs(h http.Header) {
-	h.Set(api.HeaderVersion, strconv.Itoa(api.Version))
+func (c *Client) nameUs(h http.Header) {
+	c.mu.Lock()
+	version := c.speaks
+	c.mu.Unlock()
+	if version == 0 {
+		version = api.Version
+	}
+	h.Set(api.HeaderVersion, strconv.Itoa(version))
 	h.Set(api.HeaderBuild, api.Build())
 	h.Set("Content-Type", "application/json")
 }

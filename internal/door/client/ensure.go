@@ -84,9 +84,10 @@ func (p Person) dialAsUser(ctx context.Context, home string, whose int) (*Client
 	return nil, fmt.Errorf("home %q: %w", home, ErrNoDaemon)
 }
 
-// Ensure returns a client of the home's daemon, of this program's own build, starting it
-// first if none answers. A socket that a killed daemon left is the new daemon's to remove. With
-// the error that it is of another build comes a client of it all the same, for who only looks.
+// Ensure returns a client of the home's daemon, starting it first if none answers: one of this
+// program's own build, or one that a keeper has and that speaks this program's version or one next to it.
+// A socket that a killed daemon left is the new daemon's to remove. With the error that it is another
+// comes a client of it all the same, for who only looks, and for what any version answers.
 func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
 	c, err := s.Dial(ctx, home)
 	if whose, others := s.ownerOf(home); others && errors.Is(err, ErrNoDaemon) {
@@ -111,33 +112,48 @@ func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
 		}
 		err = c.sameBuild(ctx, home)
 	}
-	if err != nil {
+	if err != nil && c.Other() == nil {
 		return c, err
 	}
 	c.restart = func(ctx context.Context) error {
 		again, err := s.Ensure(ctx, home)
-		if err == nil {
-			c.move(again)
+		if err != nil && (again == nil || again.Other() == nil) {
+			return err
 		}
-		return err
+		c.move(again)
+		return nil
 	}
-	return c, nil
+	return c, err
 }
 
-// sameBuild refuses a daemon of another build before anything is asked of it.
+// sameBuild refuses a daemon of another build before anything is asked of it. What a keeper runs is a release, and another build may talk with
+// it, in the version that both speak.
 func (c *Client) sameBuild(ctx context.Context, home string) error {
 	d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		return err
 	}
-	if d.API == api.Version && (d.Build == api.Build() || d.Keeper != nil) { // what a keeper runs is a release, and another build may talk with it
+	version, common := api.Common(d.API)
+	if common && d.Keeper != nil || d.API == api.Version && d.Build == api.Build() {
+		c.speak(version, nil)
 		return nil
 	}
 	differs := fmt.Sprintf("the daemon of home %q is build %q (api %d), this program is build %q (api %d)", home, d.Build, d.API, api.Build(), api.Version)
-	if d.Working == 0 {
-		return problem.Errorf(problem.Unavailable, "sallyport daemon stop", "%s", differs)
+	err = problem.Errorf(problem.Unavailable, "sallyport daemon stop", "%s", differs)
+	if d.Working > 0 {
+		err = problem.Errorf(problem.Unavailable, "sallyport daemon stop --wait", "%s, and is at work: %s", differs, Doing(d))
 	}
-	return problem.Errorf(problem.Unavailable, "sallyport daemon stop --wait", "%s, and is at work: %s", differs, Doing(d))
+	if d.Keeper != nil { // on trial it cannot be stopped, and has to be answered all the same
+		c.speak(0, err)
+	}
+	return err
+}
+
+// speak has c say a version from now on; other is why few verbs are answered.
+func (c *Client) speak(version int, other error) {
+	c.mu.Lock()
+	c.speaks, c.other = version, other
+	c.mu.Unlock()
 }
 
 // Doing says in words what a daemon is doing.

@@ -29,7 +29,7 @@ type Terminal struct {
 // Shell runs a shell in a change's sandbox until it ends, and returns its exit status.
 // Reading t.In may go on after it returned: who owns it ends that.
 func (c *Client) Shell(ctx context.Context, change string, t Terminal) (int, error) {
-	req, err := request(ctx, api.ChangeShell.Spec, api.Shell{Of: change, Rows: int(t.Size.Rows), Cols: int(t.Size.Cols), Raw: t.Raw})
+	req, err := c.request(ctx, api.ChangeShell.Spec, api.Shell{Of: change, Rows: int(t.Size.Rows), Cols: int(t.Size.Cols), Raw: t.Raw})
 	if err != nil {
 		return 0, err
 	}

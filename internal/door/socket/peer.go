@@ -84,7 +84,7 @@ func (s *Server) onlyOwner(next http.Handler) http.Handler {
 	})
 }
 
-// recognized finds the person of who asks, and refuses what they may not ask for. A verb that works across builds needs none, and so also no
+// recognized finds the person of who asks, and refuses what they may not ask for. A bare verb needs none, and so also no
 // database.
 func (s *Server) recognized(v api.Spec, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -125,12 +125,18 @@ func orUnknown(name string) string {
 	return name
 }
 
-// sameVersion refuses a client of another build: what its answers would mean is not known.
-func (s *Server) sameVersion(next http.HandlerFunc) http.HandlerFunc {
+// sameVersion refuses a client that does not speak as this daemon does, where the verb does not answer any: what its answers would mean is not
+// known. A client says the version that both speak.
+func (s *Server) sameVersion(v api.Spec, next http.HandlerFunc) http.HandlerFunc {
+	if v.AnyVersion {
+		return next
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		version, build := r.Header.Get(api.HeaderVersion), r.Header.Get(api.HeaderBuild)
+		said, err := strconv.Atoi(version)
+		common, spoken := api.Common(said)
 		// What a keeper runs is a release: another build that speaks the same talks with it, or nobody could answer a new one.
-		if version != strconv.Itoa(api.Version) || build != api.Build() && s.Keeper == nil {
+		if err != nil || !spoken || common != said || build != api.Build() && s.Keeper == nil {
 			s.refuseWith(w, r, Mismatch(s.Home, build, version))
 			return
 		}

@@ -150,8 +150,8 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, v := range s.verbs() {
 		h := v.handler
-		if !v.AnyVersion {
-			h = s.sameVersion(s.recognized(v.Spec, s.unlessQuiet(v.Spec, h)))
+		if !v.Bare {
+			h = s.sameVersion(v.Spec, s.recognized(v.Spec, s.unlessQuiet(v.Spec, h)))
 		}
 		mux.HandleFunc(v.Pattern(), h)
 	}

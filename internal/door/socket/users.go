@@ -53,7 +53,11 @@ func (s *Server) userVerbs() []served {
 
 // greet says which home and build this is, and nothing of what is done in it.
 func (s *Server) greet(context.Context, audit.Actor, api.Nothing) (api.Daemon, error) {
-	return api.Daemon{Build: api.Build(), API: api.Version, Home: s.Home}, nil
+	d := api.Daemon{Build: api.Build(), API: api.Version, Home: s.Home}
+	if s.Keeper != nil { // so another build may talk with it
+		d.Keeper = &api.Keeper{}
+	}
+	return d, nil
 }
 
 // talkable names the groups that whoever asks may talk with, and says whether the host itself asks them something.
@@ -84,8 +88,8 @@ func (s *Server) userHandler() http.Handler {
 	mux := http.NewServeMux()
 	for _, v := range s.userVerbs() {
 		h := v.handler
-		if !v.AnyVersion {
-			h = s.sameVersion(s.known(s.recognized(v.Spec, s.unlessQuiet(v.Spec, h))))
+		if !v.Bare {
+			h = s.sameVersion(v.Spec, s.known(s.recognized(v.Spec, s.unlessQuiet(v.Spec, h))))
 		}
 		mux.HandleFunc(v.Pattern(), h)
 	}

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -83,6 +84,20 @@ func TestTheSecondSocketServesAFewVerbsOfAChatByRole(t *testing.T) {
 	}
 	if w := asked(t, s.userHandler(), 1003, "GET /v1/daemon", ""); w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"pid":`+strconv.Itoa(os.Getpid())) {
 		t.Errorf("a stranger is told of the daemon: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestAUserOfAnotherBuildTalksWithAHomeThatIsKept: what is said to users tells their program that a keeper has the daemon, and no more of it.
+func TestAUserOfAnotherBuildTalksWithAHomeThatIsKept(t *testing.T) {
+	o := options(&verbs{})
+	o.Keeper = &api.Keeper{PID: 4711, Release: "0123456789", Against: api.AgainstFaulty}
+	for _, keeper := range []*api.Keeper{nil, o.Keeper} {
+		o.Keeper = keeper
+		w := asked(t, New(o).userHandler(), 1003, "GET /v1/daemon", "")
+		var d api.Daemon
+		if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || (d.Keeper != nil) != (keeper != nil) || strings.Contains(w.Body.String(), "4711") {
+			t.Errorf("%s, %v", w.Body, err)
+		}
 	}
 }
 

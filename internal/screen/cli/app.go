@@ -168,6 +168,15 @@ func (a *app) connect(ctx context.Context) (*client.Client, error) {
 	return a.Connect(ctx, home, true)
 }
 
+// connectAny is connect for what a daemon of any version answers. One that a keeper has, and that speaks another version, refuses the rest.
+func (a *app) connectAny(ctx context.Context) (*client.Client, error) {
+	c, err := a.connect(ctx)
+	if c != nil && c.Other() != nil {
+		return c, nil
+	}
+	return c, err
+}
+
 func (a *app) sheet(w io.Writer) sheet {
 	return sheet{palette: a.colours(w), w: w, width: width(w), terminal: onTerminal(w), now: time.Now()}
 }

@@ -77,7 +77,7 @@ func approve(ctx context.Context, a *app, ref string, yes bool, digest string, w
 	if digest != "" && len(digest) < 8 {
 		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than 8 characters", digest)
 	}
-	c, err := a.connect(ctx)
+	c, err := a.connectAny(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 func newConfirmCommand(a *app) *cobra.Command {
 	var code string
-	cmd := a.remote("confirm CHANGE", "keep a change that has landed and is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial). No file
+	cmd := a.remoteBy(a.connectAny, "confirm CHANGE", "keep a change that has landed and is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial). No file
 changes. If nobody confirms in time, sallyport rolls the change back: the old files return, and the
 old version runs again. What was confirmed can still be rolled back, like any change that has
 landed.

@@ -32,7 +32,7 @@ Whoever speaks there again is asked about again.`,
 			if strings.TrimSpace(reason) == "" {
 				return problem.Errorf(problem.Usage, "sallyport refuse "+words[0]+` --reason "…"`, "a refusal of %s needs a reason", words[0])
 			}
-			c, err := a.connect(ctx)
+			c, err := a.connectAny(ctx)
 			if err != nil {
 				return err
 			}

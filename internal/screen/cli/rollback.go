@@ -50,7 +50,7 @@ func newRollbackCommand(a *app) *cobra.Command {
   sallyport rollback --list --repo .`,
 		func(words []string) error { return f.check(cmd, words) },
 		func(cmd *cobra.Command, words []string) error {
-			c, err := a.connect(cmd.Context())
+			c, err := a.connectAny(cmd.Context())
 			if err != nil {
 				return err
 			}

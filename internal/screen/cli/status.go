@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ const recentMax = 10
 
 func newStatusCommand(a *app) *cobra.Command {
 	var disk bool
-	cmd := a.remote("status", "show what waits for you, what is being worked on, and what to do next",
+	cmd := a.remoteBy(a.connectAny, "status", "show what waits for you, what is being worked on, and what to do next",
 		`Shows what waits for you, what is being worked on, and what ended last. A change that is stuck is
 named with what ends that. If something waits for you, the last line is the command to run next;
 questions about strangers and places on a platform are counted with it. Above stand the home, its
@@ -54,6 +55,9 @@ free.`,
 					printStored(a.sheet(a.Out), s)
 				}
 				return err
+			}
+			if other := c.Other(); other != nil { // of what it answers, all there is
+				return errors.Join(printDaemon(ctx, a, c), other)
 			}
 			o, err := a.readOverview(ctx, c)
 			if err != nil {
