@@ -25,12 +25,13 @@ type Surroundings struct {
 	Way      Way      // out of the sandbox
 	Caches   bool     // there is a folder of caches
 	SetUp    bool     // which setup commands have filled, or fill
+	Image    string   // shown in place of the machine's programs: sandbox.Spec.Image; "" = the machine's
 }
 
 // person is whose programs are shown.
 func (s Surroundings) person() sandbox.Person {
 	return sandbox.Person{
-		Path: s.Path, Home: s.Home, Top: s.Top, Registries: s.Way.Socket != "" && s.Way.Registries, Caches: s.Caches, SetUp: s.SetUp,
+		Path: s.Path, Home: s.Home, Top: s.Top, Registries: s.Way.Socket != "" && s.Way.Registries, Caches: s.Caches, SetUp: s.SetUp, Image: s.Image,
 	}
 }
 
@@ -48,9 +49,12 @@ func (s Surroundings) profiles() (names []string) {
 	return names
 }
 
-// Toolchains tells one set of tools from another, by what the profiles find; "" if there is no profile.
+// Toolchains tells one set of tools from another, by the image and what the profiles find; "" if there is neither.
 func (s Surroundings) Toolchains() string {
 	var out strings.Builder
+	if s.Image != "" {
+		out.WriteString("image " + s.Image + "\n")
+	}
 	for _, name := range s.profiles() {
 		out.WriteString(name + "\n" + s.person().Toolchain(name))
 	}
@@ -111,7 +115,7 @@ func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
 		return sandbox.Spec{}, fmt.Errorf("gather what a sandbox shows: %w", context.Cause(ctx))
 	}
 	person := s.person()
-	spec := sandbox.Spec{Owner: s.Owner, Limits: s.Limits, Dir: sandbox.Mountpoint, Egress: s.Way.Socket}
+	spec := sandbox.Spec{Owner: s.Owner, Limits: s.Limits, Dir: sandbox.Mountpoint, Egress: s.Way.Socket, Image: s.Image}
 	if s.Way.Socket != "" && s.Way.Bundle != "" {
 		spec.Binds = addBinds(spec.Binds, sandbox.Bind{Source: s.Way.Bundle, Target: sandbox.CABundle})
 	}
@@ -139,7 +143,7 @@ func Environment(ctx context.Context, s Surroundings) (sandbox.Spec, error) {
 		dirs = append(dirs, profile.Dirs...)
 		env = setEnv(env, profile.Env...)
 	}
-	spec.Env = setEnv(env, "PATH="+search(s.Path, dirs, spec.Binds))
+	spec.Env = setEnv(env, "PATH="+search(person, dirs, spec.Binds))
 	return spec, nil
 }
 
@@ -159,16 +163,16 @@ func WithProgram(spec sandbox.Spec, p agent.Program) sandbox.Spec {
 }
 
 // search is PATH inside: first, then those of the person's folders that can be seen, then the usual ones.
-func search(path string, first []string, binds []sandbox.Bind) string {
+func search(p sandbox.Person, first []string, binds []sandbox.Bind) string {
 	var dirs []string
 	add := func(dir string) {
 		if !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
-	for _, dir := range filepath.SplitList(path) {
+	for _, dir := range filepath.SplitList(p.Path) {
 		dir = filepath.Clean(dir)
-		visible := slices.Contains(usual, dir) || sandbox.Below(dir, "/usr") ||
+		visible := slices.Contains(usual, dir) || p.Shows(dir) ||
 			slices.ContainsFunc(binds, func(b sandbox.Bind) bool { return sandbox.Below(dir, b.Target) })
 		if filepath.IsAbs(dir) && visible {
 			add(dir)

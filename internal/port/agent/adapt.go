@@ -23,7 +23,7 @@ const (
 // Adapt makes of a task for a named agent the program that an adapter drives by the engine of this name. Args and env are
 // the agent's own beside what the table and the home's settings say.
 //
-// Errors: problem.Usage if the agent is another driver's, problem.NotFound if it is not on this machine.
+// Errors: problem.Usage if the agent is another driver's, problem.NotFound if it is not on this machine, or not in the image.
 func Adapt(engine string, task Task, args, env []string) (Program, error) {
 	k, err := Lookup(task.Agent)
 	if err != nil {
@@ -79,7 +79,7 @@ func (k Known) short() string {
 
 // installed finds an agent's program as the person would, and what has to be shown for it to run.
 func (k Known) installed(task Task) (sandbox.Installed, error) {
-	person := sandbox.Person{Path: task.Path, Home: task.Home, Top: task.Top}
+	person := sandbox.Person{Path: task.Path, Home: task.Home, Top: task.Top, Image: task.Image}
 	next := k.Install
 	if next == "" {
 		next = "sallyport agent list"
@@ -98,6 +98,9 @@ func (k Known) installed(task Task) (sandbox.Installed, error) {
 			return in, problem.Errorf(problem.NotFound, next, "the files of the agent %q cannot be shown in a sandbox: %w", k.Name, err)
 		}
 		return in, nil
+	}
+	if task.Image != "" {
+		return sandbox.Installed{}, person.Lacking(fmt.Sprintf("the agent %q (%s)", k.Name, strings.Join(k.Programs, " or ")), last)
 	}
 	return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: %w", k.Name, last)
 }

@@ -23,6 +23,7 @@ type Task struct {
 	Home     string   // the person's home folder; never mounted
 	Top      string   // the person's repository, to see what lies inside it
 	Workdir  string   // folder relative to the top that the person stood in; "" = top
+	Image    string   // shown in place of the machine's programs (sandbox.Spec.Image); "" = the machine's
 	// Resumed is set when a session goes on that an agent of this driver has begun.
 	Resumed *Resumed
 	// Chat says that the program is to serve a conversation: there is no request, and words come as messages.
@@ -89,7 +90,8 @@ type Driver interface {
 	// Capabilities says what the driver's programs can do at the most.
 	Capabilities() Capabilities
 	// Program resolves a task. Errors: problem.Usage for a task that is not this
-	// driver's, and for a conversation that it cannot serve; problem.NotFound if the program is not on this machine.
+	// driver's, and for a conversation that it cannot serve; problem.NotFound if the program is not on this machine,
+	// or not in the image.
 	Program(task Task) (Program, error)
 }
 

@@ -18,6 +18,14 @@ var (
 	keyForm  = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 )
 
+func TestAnAgentThatAnImageDoesNotHaveIsNamedWithTheWayOut(t *testing.T) {
+	task := agent.Task{Agent: "codex", Path: "/usr/bin", Image: "/home/.state/images/0123456789abcdef/root"}
+	_, err := agent.Adapt("codex", task, nil, nil)
+	if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, `the agent "codex" (codex) is not in the image 0123456789ab`) || !strings.Contains(p.Text, "image/Dockerfile") {
+		t.Errorf("%+v", p)
+	}
+}
+
 // The table is data that everything stands on: what is wrong with a line is found here, not by who runs the agent.
 func TestEveryNamedAgentIsWhole(t *testing.T) {
 	drivers := []string{"codex", "acp", "pi", "api", "echo"}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,9 @@ type Person struct {
 	Path string // PATH
 	Home string // home folder; never shown itself
 	Top  string // top of the repository, which stands at Mountpoint inside; "" = none
+	// Image is the root file system that is shown in place of the machine's (Spec.Image): programs of /usr are looked up there, by its own
+	// links. Those that the person has installed elsewhere are the machine's all the same.
+	Image string
 	// Registries says that package registries can be reached: profiles do not tell programs to do without.
 	Registries bool
 	Caches     bool // there is a folder at Caches
@@ -41,7 +45,7 @@ func (p Person) Find(name, dir string) (string, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
-		return name, runnable(name)
+		return name, p.runnable(name)
 	}
 	var shim string
 	last := os.ErrNotExist
@@ -50,7 +54,7 @@ func (p Person) Find(name, dir string) (string, error) {
 			continue
 		}
 		path := filepath.Join(folder, name)
-		switch err := runnable(path); {
+		switch err := p.runnable(path); {
 		case err != nil:
 			if !errors.Is(err, os.ErrNotExist) {
 				last = err
@@ -90,34 +94,57 @@ func (p Person) install(path string, level int) (Installed, error) {
 	if level >= interpretersMax {
 		return Installed{}, fmt.Errorf("%q: more than %d interpreters behind one another", path, interpretersMax)
 	}
-	real, err := filepath.EvalSymlinks(path)
+	real, words, err := p.follow(path)
 	if err != nil {
 		return Installed{}, fmt.Errorf("find out where %q leads: %w", path, err)
 	}
 	if inside, ok := p.inRepository(path); ok {
 		in := Installed{Path: inside} // its folder is the agent's to write: nothing is looked up there
-		if err := p.ownInterpreter(path, real); err != nil {
+		if err := p.ownInterpreter(path, words); err != nil {
 			return Installed{}, err
 		}
-		return p.withInterpreter(in, real, level)
+		return p.withInterpreter(in, words, level)
 	}
 	in := Installed{Path: path}
 	if !common(path) {
 		in.Dirs = []string{filepath.Dir(path)}
 	}
 	for _, place := range []string{path, real} {
-		if common(place) || shown(place, in.Binds) || p.inTop(place) {
+		if p.Shows(place) || shown(place, in.Binds) || p.inTop(place) {
 			continue
 		}
 		bind := p.folderOf(place, real)
+		if p.inImage(real) && p.enters(bind.Source) != "" {
+			in.Path, in.Dirs = real, nil // the machine has another file there, or none
+			continue
+		}
 		if place != real && bind.Source != bind.Target && modulesOf(real) != "" {
 			in.Path, in.Dirs = real, []string{filepath.Dir(real)} // by another name it would not find its modules
 			continue
 		}
 		in.Binds = append(in.Binds, bind)
 	}
-	return p.withInterpreter(in, real, level)
+	return p.withInterpreter(in, words, level)
 }
+
+// follow finds where a path leads on the machine, or in the image if it leads there, and the words after #! if it is a script.
+func (p Person) follow(path string) (real string, words []string, err error) {
+	if at := p.enters(path); at != "" {
+		return p.followImage(at)
+	}
+	if real, err = filepath.EvalSymlinks(path); err != nil {
+		return "", nil, err
+	}
+	f, err := os.Open(real)
+	if err != nil {
+		return real, nil, nil // what nobody here may read is no script to us
+	}
+	defer f.Close()
+	return real, interpreter(f), nil
+}
+
+// Shows reports whether every sandbox of the person's shows a path.
+func (p Person) Shows(path string) bool { return common(path) || p.inImage(path) }
 
 // common reports whether every sandbox shows a path: /usr and the names that lead into it.
 func common(path string) bool {
@@ -228,13 +255,15 @@ func (p Person) everybodys(folder string) bool {
 }
 
 // withInterpreter adds what a script's first line asks for.
-func (p Person) withInterpreter(in Installed, real string, level int) (Installed, error) {
-	words := interpreter(real)
+func (p Person) withInterpreter(in Installed, words []string, level int) (Installed, error) {
 	if len(words) == 0 {
 		return in, nil
 	}
 	path := words[0]
 	if filepath.Base(path) == "env" {
+		if err := p.runnable(path); err != nil && p.Image != "" {
+			return in, fmt.Errorf("%q of %q: %w", path, in.Path, err)
+		}
 		name := ""
 		for _, word := range words[1:] {
 			if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
@@ -247,7 +276,7 @@ func (p Person) withInterpreter(in Installed, real string, level int) (Installed
 			return in, fmt.Errorf("the interpreter of %q: %w", in.Path, err)
 		}
 		path = found
-	} else if err := runnable(path); err != nil {
+	} else if err := p.runnable(path); err != nil {
 		return in, fmt.Errorf("the interpreter %q of %q: %w", path, in.Path, err)
 	}
 	more, err := p.install(path, level+1)
@@ -269,13 +298,12 @@ func (p Person) withInterpreter(in Installed, real string, level int) (Installed
 
 // ownInterpreter refuses a script of the repository whose first line names a program that the person
 // would not find by its name: whoever wrote the script would choose which folder is shown.
-func (p Person) ownInterpreter(path, real string) error {
-	words := interpreter(real)
+func (p Person) ownInterpreter(path string, words []string) error {
 	if len(words) == 0 || filepath.Base(words[0]) == "env" {
 		return nil // what env finds, it finds in the person's PATH
 	}
 	named := filepath.Clean(words[0])
-	if common(named) || p.inTop(named) {
+	if p.Shows(named) || p.inTop(named) {
 		return nil
 	}
 	for _, dir := range filepath.SplitList(p.Path) {
@@ -287,12 +315,7 @@ func (p Person) ownInterpreter(path, real string) error {
 }
 
 // interpreter returns the words after #! of a script; none if it is no script.
-func interpreter(path string) []string {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
+func interpreter(f io.Reader) []string {
 	line, err := bufio.NewReaderSize(f, 256).ReadSlice('\n')
 	if err != nil || !strings.HasPrefix(string(line), "#!") {
 		return nil

@@ -52,7 +52,9 @@ func DetectProfiles(has func(name string) bool) []string {
 }
 
 // Profile returns the named profile as this person's machine has it; what it
-// does not have is left out. Errors: problem.Usage for a name that is none.
+// does not have is left out. With an image the tools are the image's own: one of the machine's would run on libraries that it was not made
+// for, and what a sandbox has would not be what image/Dockerfile says. What is left are the environment and the caches that hold data alone.
+// Errors: problem.Usage for a name that is none.
 func (p Person) Profile(name string) (Profile, error) {
 	r, ok := recipes[name]
 	if !ok {
@@ -61,7 +63,7 @@ func (p Person) Profile(name string) (Profile, error) {
 	out := Profile{Name: name}
 	for _, tool := range r.tools {
 		path, err := p.Find(tool, "/")
-		if err != nil || p.inTop(path) {
+		if err != nil || p.inTop(path) || p.Image != "" {
 			continue
 		}
 		in, err := p.Install(path)
@@ -105,8 +107,11 @@ func (p Person) caches() string {
 	return Home + "/.cache"
 }
 
-// Toolchain tells one installation of a profile's tools from another: where they are, how large, and from when.
+// Toolchain tells one installation of a profile's tools from another: where they are, how large, and from when. With an image it is the image.
 func (p Person) Toolchain(name string) string {
+	if p.Image != "" {
+		return p.Image + "\n"
+	}
 	var out strings.Builder
 	for _, tool := range recipes[name].tools {
 		path, err := p.Find(tool, "/")
@@ -217,7 +222,7 @@ func fillPython(p Person, out *Profile) {
 	if p.Caches {
 		out.Env = append(out.Env, "PIP_CACHE_DIR="+Caches+"/pip")
 	}
-	if p.Home == "" {
+	if p.Home == "" || p.Image != "" { // the image's python is another
 		return
 	}
 	// Packages that the person installed for themselves: seen where python looks for them inside.

@@ -3,6 +3,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -39,11 +40,14 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if len(task.Argv) == 0 || task.Argv[0] == "" {
 		return agent.Program{}, problem.Errorf(problem.Usage, usage, "no command is named: write it after --")
 	}
-	person := sandbox.Person{Path: task.Path, Home: task.Home, Top: task.Top}
+	person := sandbox.Person{Path: task.Path, Home: task.Home, Top: task.Top, Image: task.Image}
 	name := task.Argv[0]
 	path, err := person.Find(name, filepath.Join(task.Top, task.Workdir))
 	if errors.Is(err, os.ErrPermission) {
 		return agent.Program{}, problem.Errorf(problem.NotFound, "ls -l "+quote(name), "the command %q cannot be run: %w", name, err)
+	}
+	if err != nil && task.Image != "" {
+		return agent.Program{}, person.Lacking(fmt.Sprintf("the command %q", name), err)
 	}
 	if err != nil {
 		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name), "the command %q is not on this machine: %w", name, err)

@@ -75,6 +75,25 @@ func TestACommandIsWhatItIsInThePersonsShell(t *testing.T) {
 	}
 }
 
+func TestACommandOfTheSystemIsTheImages(t *testing.T) {
+	task, _ := person(t)
+	task.Image, task.Path, task.Argv = filepath.Join(t.TempDir(), "0123/root"), "/usr/bin", []string{"tool", "x"}
+	if err := os.MkdirAll(filepath.Join(task.Image, "usr/bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(task.Image, "usr/bin/tool"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := command.New().Program(task); err != nil || p.Argv[0] != "/usr/bin/tool" || len(p.Binds) > 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	task.Argv = []string{"env"}
+	_, err := command.New().Program(task)
+	if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, `the command "env" is not in the image 0123`) || !strings.Contains(p.Text, "image/Dockerfile") {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestACommandThatIsNotThereIsNamedAndQuoted(t *testing.T) {
 	task, _ := person(t)
 	for _, name := range []string{"no-such-tool", "./gone.sh", "/no/such", "evil\x1b[2J\n'; rm -rf"} {

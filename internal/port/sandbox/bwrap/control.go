@@ -55,9 +55,9 @@ func (p *process) failStart(err error) {
 func (p *process) hear(e sandbox.Event) {
 	switch {
 	case e.Failed != nil && e.Failed.Number <= 1:
-		p.failStart(failure(*e.Failed))
+		p.failStart(failure(*e.Failed, p.image))
 	case e.Failed != nil:
-		p.pick(e.Failed.Number, func(a *attached) { a.started <- failure(*e.Failed) })
+		p.pick(e.Failed.Number, func(a *attached) { a.started <- failure(*e.Failed, p.image) })
 	case e.Started == 1:
 		p.begun()
 		p.failStart(nil)

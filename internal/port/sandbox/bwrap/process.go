@@ -29,6 +29,7 @@ type process struct {
 	tail    *tail
 	groups  *groups
 	limits  sandbox.Limits
+	image   string   // as of the spec
 	written []string // folders that its programs write to
 	before  written  // in what was there for it: a plain folder, a git directory, mounts
 
@@ -74,7 +75,7 @@ func newProcess(cmd *exec.Cmd, control *net.UnixConn, t *tail, g *groups) *proce
 
 // begin starts what serves the sandbox until its end.
 func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
-	p.limits = spec.Limits
+	p.limits, p.image = spec.Limits, spec.Image
 	p.written = append(writable(spec.Tree), spec.Home, spec.Cache.Upper)
 	for _, b := range spec.Own {
 		if b.Writable {
@@ -411,8 +412,11 @@ func (e *ending) holds(text string) bool {
 }
 
 // failure turns what the launcher or init reported into an error with its kind.
-func failure(f sandbox.Failure) error {
+func failure(f sandbox.Failure, image string) error {
 	switch {
+	case f.Missing && f.Number > 0 && image != "":
+		return problem.Errorf(problem.NotFound, "", "%s; the sandbox shows the image %s in place of the machine's programs, and image/Dockerfile has to install what is missing in it",
+			f.Text, sandbox.ImageName(image))
 	case f.Missing:
 		return problem.Errorf(problem.NotFound, "", "%s", f.Text)
 	case f.Shared:

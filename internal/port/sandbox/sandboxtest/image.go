@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/port/sandbox"
 )
 
 // Image makes a folder that is the root file system of an image with a shell, cat and what they need, copied from this machine: below
@@ -124,9 +126,23 @@ func testImage(t *testing.T, s Setup) {
 		}
 		spec = s.Spec(t, "")
 		spec.Image, spec.Argv = root, []string{"env"}
-		if _, err := s.Driver.Start(t.Context(), spec); problem.KindOf(err) != problem.NotFound || !strings.Contains(err.Error(), `"env"`) {
-			t.Errorf("a program that it does not have: kind %q, %v", problem.KindOf(err), err)
+		lacking := func(err error) {
+			t.Helper()
+			if problem.KindOf(err) != problem.NotFound || !strings.Contains(err.Error(), `"env"`) || !strings.Contains(err.Error(), "the image "+sandbox.ImageName(root)) {
+				t.Errorf("a program that it does not have: kind %q, %v", problem.KindOf(err), err)
+			}
 		}
+		_, err := s.Driver.Start(t.Context(), spec)
+		lacking(err)
+		spec = s.Spec(t, "while :; do read -r line || exit; done")
+		orders, tell := io.Pipe()
+		defer tell.Close()
+		spec.Image, spec.Stdin = root, orders
+		null, err := os.Open(os.DevNull)
+		must(t, err)
+		defer null.Close()
+		_, err = s.start(t, spec).Attach(t.Context(), []string{"env"}, nil, "", null)
+		lacking(err)
 	})
 	t.Run("what is in it leads to nothing of the machine", func(t *testing.T) {
 		fifo := func(path string) func(*testing.T, string) {
