@@ -93,6 +93,7 @@ type Settings struct {
 	WorkersMax int // agents at once
 	Shares     []string
 	Profiles   []string
+	Image      string        // live.Defaults.Image
 	Author     git.Signature // of commits where the repository's configuration names nobody; At is ignored
 	Sessions   string        // folder of sessions
 	Rehearsals string        // folder in which candidates for the host are tried
@@ -160,8 +161,8 @@ func (c *Controller) makeLive() {
 	p := c.Parts
 	c.budget = live.NewBudget(c.Ledger, p.Agency)
 	ways := live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}
-	c.defaults = live.Defaults{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles}
-	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys, Logins: p.Logins}
+	c.defaults = live.Defaults{Home: p.Home, Limits: p.Settings.Limits, Shares: p.Settings.Shares, Profiles: p.Settings.Profiles, Image: p.Settings.Image}
+	c.outfits = live.Outfitter{Agents: p.Agents, Agency: p.Agency, Keys: p.Keys, Logins: p.Logins, Shown: c.defaults}
 	runner := live.CommandRunner{Defaults: c.defaults, Sandbox: p.Sandbox, Secrets: p.Secrets}
 	c.stocks = stock.New(stock.Parts{
 		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Runner: runner, Ways: ways, Ops: p.Ops,

@@ -15,6 +15,16 @@ type Defaults struct {
 	Limits   sandbox.Limits
 	Shares   []string
 	Profiles []string
+	Image    string // the root file system that the home's own sandboxes start from (sandbox.Spec.Image); "" = the machine's
+}
+
+// ImageFor is the image that the sandboxes of a subject start from: the home's, for what works for a group or on the home's own repository.
+// Other repositories know nothing of it, and neither do builds and rehearsals of the host.
+func (d Defaults) ImageFor(s Subject) string {
+	if s.Group == "" && (s.Top == "" || s.Top != d.Home) {
+		return ""
+	}
+	return d.Image
 }
 
 // Environment is a sandbox with what the programs of a subject may see, and no tree or program yet; caches says that there is a folder
@@ -41,7 +51,7 @@ func (d Defaults) Surroundings(s Subject, way Way, caches bool) session.Surround
 		Path: s.Path, Home: s.Home, Top: s.Top,
 		Shares:   slices.Concat(d.Shares, s.Shares),
 		Profiles: slices.Concat(d.Profiles, s.Profiles),
-		Way:      way, Caches: caches, SetUp: s.SetUp,
+		Way:      way, Caches: caches, SetUp: s.SetUp, Image: d.ImageFor(s),
 	}
 }
 

@@ -20,6 +20,7 @@ type Outfitter struct {
 	Agency Agency
 	Keys   *credential.Ring
 	Logins *login.Logins
+	Shown  Defaults // whose image their programs are looked up in
 }
 
 // Known returns a named agent; false for a command, a script, and where there is no agent.
@@ -71,6 +72,7 @@ func (o Outfitter) Equip(s Subject, task agent.Task) (Outfit, error) {
 	if named {
 		name = known.Driver
 	}
+	task.Image = o.Shown.ImageFor(s)
 	f, ok := Outfit{Task: task}, false
 	if f.Driver, ok = o.Agents[name]; !ok {
 		return f, problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent driver %q", name)

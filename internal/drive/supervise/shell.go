@@ -26,8 +26,8 @@ type Terminal struct {
 	Raw   bool // whoever reads the master passes on what drives a terminal; else nothing but text is shown
 }
 
-// shellArgv is what a person gets to type into.
-var shellArgv = []string{"/bin/bash", "--noprofile", "--norc", "-i"}
+// shells are what a person gets to type into: the first that is there. The home's image need not have more than sh.
+var shells = [][]string{{"/bin/bash", "--noprofile", "--norc", "-i"}, {"/bin/sh", "-i"}}
 
 // Shell runs an interactive shell in the change's sandbox and returns its exit status.
 //
@@ -80,12 +80,12 @@ func (t Terminal) env(change id.Change) []string {
 	if t.Raw {
 		term = "TERM=xterm-256color"
 	}
-	return []string{term, "PS1=" + string(change) + ":\\w\\$ ", "INPUTRC=/dev/null", "HISTFILE=/dev/null"}
+	return []string{term, "PS1=" + string(change) + ":\\w\\$ ", "INPUTRC=/dev/null", "ENV=/dev/null", "HISTFILE=/dev/null"}
 }
 
 // keeps reports whether a sandbox's own program is kept from a terminal beside it.
 func keeps(ctx context.Context, p sandbox.Process, t Terminal) bool {
-	tried, err := p.Attach(ctx, []string{"/usr/bin/true"}, nil, "", t.Slave)
+	tried, err := p.Attach(ctx, []string{"true"}, nil, "", t.Slave)
 	if err != nil {
 		return !errors.Is(err, sandbox.ErrShared) // what else is wrong, the shell says
 	}
@@ -122,7 +122,7 @@ func (ss *Supervisors) shellOnCopy(ctx context.Context, row change.Row, env []st
 		return 0, err
 	}
 	spec.ID = string(id.NewSession("shell"))
-	spec.Tree, spec.Argv = shown.Tree, []string{"/usr/bin/sleep", "infinity"}
+	spec.Tree, spec.Argv = shown.Tree, []string{"sleep", "infinity"}
 	process, err := ss.Runtime.Sandbox.Start(ctx, spec)
 	if err != nil {
 		return 0, err
@@ -161,7 +161,13 @@ func (ss *Supervisors) showSetUp(ctx context.Context, w work.Work, commit git.OI
 
 // attach runs a shell beside what a sandbox runs already.
 func attach(ctx context.Context, p sandbox.Process, env []string, t Terminal) (int, error) {
-	shell, err := p.Attach(ctx, shellArgv, env, sandbox.Mountpoint, t.Slave)
+	var shell sandbox.Attached
+	var err error
+	for _, argv := range shells {
+		if shell, err = p.Attach(ctx, argv, env, sandbox.Mountpoint, t.Slave); problem.KindOf(err) != problem.NotFound {
+			break
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("open a shell in the sandbox: %w", err)
 	}
