@@ -45,6 +45,15 @@ func (c candidate) Copy(ctx context.Context, to string, uid int) error {
 	return errors.Join(err, db.Close())
 }
 
+// TryRunner tries another runner, where there are sandboxes to try it in.
+func (c candidate) TryRunner(ctx context.Context, dir string) (sandbox.Tryout, error) {
+	driver, ok := c.sandbox.(sandbox.RunnerTrier)
+	if !ok {
+		return sandbox.Tryout{Untried: "this host has no sandboxes of its own"}, nil
+	}
+	return driver.TryRunner(ctx, dir)
+}
+
 // moveIn gives the owner of a home another account at the terminal, in the place of all that they have there.
 func moveIn(ctx context.Context, tx store.Tx, owner person.Owner, uid int) error {
 	all, err := tx.People(ctx)

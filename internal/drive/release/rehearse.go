@@ -46,6 +46,8 @@ type Host interface {
 	Registries() bool
 	// Copy writes the database as it is to a new file, without what anybody said or wrote, for a home whose owner is uid.
 	Copy(ctx context.Context, to string, uid int) error
+	// TryRunner tries the runner of a folder of programs in sandboxes of the host that runs now. An err is the machine's fault.
+	TryRunner(ctx context.Context, dir string) (sandbox.Tryout, error)
 }
 
 // Parts is what rehearsals stand on.
@@ -75,8 +77,15 @@ var never = []string{
 	"no platform and no model is reached",
 	"agents run without sandboxes of their own, and only echo runs",
 	"no change takes a step, and no group but a new one is there",
-	"no file goes back, and no sandbox is started with a new sallyport-runner",
+	"no file goes back",
 }
+
+// What is said of a new runner beside that.
+const (
+	runnerSame     = "its sallyport-runner is the one of now, byte for byte"
+	runnerLauncher = "the new sallyport-runner builds no sandbox: that part of it runs outside of every sandbox, and is met in the trial"
+	runnerUntried  = "the new sallyport-runner is met in the trial"
+)
 
 // Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
 // fault. release is the one that was approved for it; "" = it is to be found, or built.
@@ -91,7 +100,7 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 	}
 	rs.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "check", Text: command})
 	began := time.Now()
-	report, err := rs.rehearse(ctx, row, o, c.dir, c.is)
+	report, runner, err := rs.rehearse(ctx, row, o, c)
 	took := time.Since(began).Round(time.Millisecond)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rehearse the host with %s: %w", row.ID, err)
@@ -105,6 +114,15 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 	if c.fresh {
 		h.Release = c.is.Digest
 	}
+	switch {
+	case runner.Same && c.fresh:
+		h.Rehearsed = append(h.Rehearsed, runnerSame)
+	case runner.Same:
+	case runner.Untried != "":
+		h.Not = append(h.Not, runnerUntried+": "+runner.Untried)
+	default:
+		h.Not = append(h.Not, runnerLauncher)
+	}
 	for _, s := range report.Done {
 		h.Rehearsed = append(h.Rehearsed, fmt.Sprintf("%s (%s)", stepNames[s.Name], s.Took.Round(10*time.Millisecond)))
 		if s.Name == rehearsal.Start {
@@ -116,6 +134,7 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 
 // stepNames say what is tried in a step.
 var stepNames = map[string]string{
+	rehearsal.Runner: "its sallyport-runner serves sandboxes that the host of now builds: nothing gets out, and it does as it is told",
 	rehearsal.Start:  "it starts: it loads its settings, brings a copy of the database up to date, and answers",
 	rehearsal.Answer: "the agent echo answers a message",
 	rehearsal.End:    "it ends when it is asked to",
@@ -124,8 +143,29 @@ var stepNames = map[string]string{
 	rehearsal.Back:   "the host of now goes on with the database that it leaves, by the old schema, and with what was said meanwhile",
 }
 
-// rehearse plays one candidate.
-func (rs *Rehearsals) rehearse(ctx context.Context, row change.Row, o grounds.Offer, dir string, is programs.Release) (rehearsal.Report, error) {
+// rehearse plays one candidate: its runner first, which takes seconds.
+func (rs *Rehearsals) rehearse(ctx context.Context, row change.Row, o grounds.Offer, c candidate) (rehearsal.Report, sandbox.Tryout, error) {
+	began := time.Now()
+	runner, err := sandbox.Tryout{Same: true}, error(nil) // what runs now
+	if c.fresh {
+		runner, err = rs.Host.TryRunner(ctx, c.dir)
+	}
+	took := time.Since(began).Round(time.Millisecond)
+	if err != nil {
+		return rehearsal.Report{}, runner, err
+	}
+	if runner.Failed != "" {
+		return rehearsal.Report{Failed: &rehearsal.Failure{Step: rehearsal.Runner, Why: runner.Failed, Tail: runner.Tail}}, runner, nil
+	}
+	report, err := rs.play(ctx, row, o, c.dir, c.is)
+	if !runner.Same && runner.Untried == "" {
+		report.Done = slices.Insert(report.Done, 0, rehearsal.Step{Name: rehearsal.Runner, Took: took})
+	}
+	return report, runner, err
+}
+
+// play has the rest of a candidate rehearsed, in one sandbox.
+func (rs *Rehearsals) play(ctx context.Context, row change.Row, o grounds.Offer, dir string, is programs.Release) (rehearsal.Report, error) {
 	ref := repository.RefRoot(row.ID) + "rehearsal"
 	who := rs.Author
 	who.At = row.Created

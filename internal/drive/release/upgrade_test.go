@@ -145,3 +145,61 @@ func TestWhatAMovedBranchResultsInIsRehearsedBeforeItLands(t *testing.T) {
 		})
 	}
 }
+
+// TestTheRunnerOfACandidateIsTriedFirst holds what a card, and whoever asked, is told of another sallyport-runner.
+func TestTheRunnerOfACandidateIsTriedFirst(t *testing.T) {
+	const launcher = "the new sallyport-runner builds no sandbox"
+	for name, c := range map[string]struct {
+		is         sandbox.Tryout
+		tried, not string // words of the card; "" = no such
+		fails      string // words of the reason
+	}{
+		"it does well":      {is: sandbox.Tryout{Tries: 31}, tried: "its sallyport-runner serves sandboxes", not: launcher},
+		"it is that of now": {is: sandbox.Tryout{Same: true}, tried: "its sallyport-runner is the one of now, byte for byte"},
+		"it speaks another language": {
+			is: sandbox.Tryout{Untried: "it speaks version 8"}, not: "the new sallyport-runner is met in the trial: it speaks version 8",
+		},
+		"it fails": {
+			is:    sandbox.Tryout{Failed: "it did not freeze a sandbox", Tail: "panic: what now"},
+			fails: "nothing gets out, and it does as it is told: it did not freeze a sandbox",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				s, _ := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
+				a, _ := s.Begin()
+				s.brings(t)
+				s.host.runner = func(dir string) (sandbox.Tryout, error) {
+					time.Sleep(2 * time.Second)
+					if raw, err := os.ReadFile(filepath.Join(dir, programs.Program)); err != nil || string(raw) != "what comes" {
+						t.Errorf("what is tried is %q, %v", raw, err)
+					}
+					return c.is, nil
+				}
+				row, err := a.Groups.Upgrade(t.Context(), upgrade(h))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(3 * time.Second) // of the bubble
+				if c.fails != "" {
+					d := s.Is(a, row.ID, change.Failed)
+					if len(s.specs) > 0 || !strings.Contains(d.Change.Reason, c.fails) {
+						t.Errorf("after %d rehearsals it is said: %s", len(s.specs), d.Change.Reason)
+					}
+					return
+				}
+				got := s.Is(a, row.ID, change.AwaitingApproval).Proposal.Card.Host
+				tried, not := strings.Join(got.Rehearsed, "\n"), strings.Join(got.Not, "\n")
+				if c.tried == "" == strings.Contains(tried, "runner") || !strings.Contains(tried, c.tried) {
+					t.Errorf("tried: %s", tried)
+				}
+				if c.not == "" == strings.Contains(not, "runner") || !strings.Contains(not, c.not) {
+					t.Errorf("not tried: %s", not)
+				}
+				if name == "it does well" && !strings.HasSuffix(got.Rehearsed[0], "(2s)") {
+					t.Errorf("how long it took is not said: %s", got.Rehearsed[0])
+				}
+			})
+		})
+	}
+}

@@ -76,7 +76,7 @@ func (in *initProcess) hello() error {
 		return fmt.Errorf("open %s: %w", sandbox.Mountpoint, err)
 	}
 	defer unix.Close(top)
-	frame, err := sandbox.Frame(sandbox.Event{Hello: sandbox.Protocol})
+	frame, err := sandbox.Frame(sandbox.Event{Hello: sandbox.Protocol, Speaks: sandbox.Orders})
 	if err != nil {
 		return err
 	}

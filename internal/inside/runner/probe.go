@@ -25,8 +25,8 @@ type attempt struct {
 // errNoAim says that there is nothing to try it on.
 var errNoAim = errors.New("nothing to aim at")
 
-// probe tries what must fail, and in a sandbox the one thing that must work: to write the
-// workspace's file. It reports each try; its status is 1 if the workspace cannot be written.
+// probe tries what must fail, and in a sandbox what must work: to write the workspace's file and, if
+// there is a word for it, to get that back by the way out. It reports each try; its status is 1 if what must work does not.
 func probe(in io.Reader, out io.Writer) int {
 	var aims sandbox.Aims
 	if err := json.NewDecoder(in).Decode(&aims); err != nil && !errors.Is(err, io.EOF) {
@@ -56,6 +56,12 @@ func probe(in io.Reader, out io.Writer) int {
 	if !aims.Outside {
 		if err := os.WriteFile(sandbox.Mountpoint+"/file", []byte("changed\n"), 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	if aims.Word != "" {
+		if err := through(aims.Word); err != nil {
+			fmt.Fprintln(os.Stderr, "the way out:", err)
 			return 1
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -148,4 +149,35 @@ func shut(f *os.File, how int) {
 		return // closed
 	}
 	_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), how) }) // gone already is as good
+}
+
+// throughPatience is how long a word may take to come back.
+const throughPatience = 20 * time.Second
+
+// through sends a word by the way out, as a program inside would, and waits until it has come back.
+func through(word string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	patience := unix.NsecToTimeval(int64(throughPatience))
+	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &patience)
+	if err == nil {
+		err = unix.Connect(fd, &unix.SockaddrInet4{Port: sandbox.EgressPort, Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = writeAll(fd, []byte(word))
+	}
+	if err == nil {
+		err = unix.Shutdown(fd, unix.SHUT_WR)
+	}
+	back := make([]byte, len(word))
+	if err == nil {
+		err = readAll(fd, back)
+	}
+	if err == nil && string(back) != word {
+		err = errors.New("another word came back")
+	}
+	return err
 }

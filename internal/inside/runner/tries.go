@@ -12,7 +12,8 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// attempts are what a self-test tries, in the order of its report.
+// attempts are what a self-test tries, in the order of its report. A host holds the self-test of its next version against the
+// names it knows, in a sandbox that it builds itself: what asks for more than before needs another name, or no upgrade gets past it.
 var attempts = []attempt{
 	// Files: what is not mounted is not there (SECURITY, rule 1).
 	{name: "read a file of the host", try: func(a sandbox.Aims) error { return readable(a.File) }},

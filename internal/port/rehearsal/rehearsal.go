@@ -52,8 +52,10 @@ type Step struct {
 	Took time.Duration `json:"took"`
 }
 
-// Steps of a rehearsal, in order. The first is the whole of a start: the settings load, the database is brought up to date.
+// Steps of a rehearsal, in order. The first is the host's own, before the sandbox of a rehearsal is there; the next is the whole of a
+// start: the settings load, the database is brought up to date.
 const (
+	Runner = "runner" // only where the sallyport-runner is another one
 	Start  = "start"
 	Answer = "answer"
 	End    = "end"

@@ -13,7 +13,11 @@ import (
 // each message are built together; Protocol tells when the file on disk was replaced in between.
 
 // Protocol grows with every change of a type below.
-const Protocol = 9
+const Protocol = 10
+
+// Orders grows with every change of a type from Order on, which is what a host and an init of another build say to each other: what a
+// launcher is told concerns no init.
+const Orders = 1
 
 // InitPath is where our own program is seen inside, read-only.
 const InitPath = "/.sallyport/bin"
@@ -92,6 +96,7 @@ type Freezing struct {
 // Event is what the launcher and init tell the driver.
 type Event struct {
 	Hello   int      `json:"hello,omitempty"`   // Protocol; init is up, with its credentials and the folder at Mountpoint
+	Speaks  int      `json:"speaks,omitempty"`  // Orders, with Hello
 	Failed  *Failure `json:"failed,omitempty"`  // the launcher or init could not go on
 	Started int      `json:"started,omitempty"` // number of a program that runs
 	Ended   *Ended   `json:"ended,omitempty"`

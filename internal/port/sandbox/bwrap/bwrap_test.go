@@ -26,6 +26,7 @@ import (
 // The test binary is its own launcher and init, and a daemon that dies.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "runner" {
+		misbehave(os.Args[2])
 		os.Exit(runner.Main(os.Args[2:]))
 	}
 	if os.Args[0] == "bwrap" {

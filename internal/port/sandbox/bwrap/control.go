@@ -25,7 +25,7 @@ func (p *process) serve(spec sandbox.Spec) {
 	for {
 		e, from, err := p.receive()
 		if err == nil && e.Hello != 0 {
-			err = p.welcome(e.Hello, from, spec)
+			err = p.welcome(e, from, spec)
 		}
 		from.close()
 		if err != nil {
@@ -57,12 +57,12 @@ func (p *process) hear(e sandbox.Event) {
 	case e.Failed != nil && e.Failed.Number <= 1:
 		p.failStart(failure(*e.Failed, p.image))
 	case e.Failed != nil:
-		p.pick(e.Failed.Number, func(a *attached) { a.started <- failure(*e.Failed, p.image) })
+		p.pick(e.Failed.Number, func(a *attached) { a.begun(failure(*e.Failed, p.image)) })
 	case e.Started == 1:
 		p.begun()
 		p.failStart(nil)
 	case e.Started > 1:
-		p.pick(e.Started, func(a *attached) { a.started <- nil })
+		p.pick(e.Started, func(a *attached) { a.begun(nil) })
 	case e.Ended != nil && e.Ended.Number == 1:
 		p.mu.Lock()
 		p.ended = e.Ended
@@ -151,11 +151,10 @@ func (s sender) close() {
 }
 
 // welcome takes hold of init and gives it the program to run.
-func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
+func (p *process) welcome(e sandbox.Event, from sender, spec sandbox.Spec) error {
 	pid := from.pid
-	if protocol != sandbox.Protocol {
-		return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
-			"somebody replaced the program while its daemon runs: the new one speaks version %d inside a sandbox, the daemon version %d", protocol, sandbox.Protocol)
+	if e.Hello != sandbox.Protocol && !(p.foreign && e.Speaks == sandbox.Orders) {
+		return problem.Errorf(problem.Unavailable, "sallyport daemon stop", "somebody replaced the program while its daemon runs: %w", otherProtocol(e.Hello))
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -216,6 +215,13 @@ func (p *process) welcome(protocol int, from sender, spec sandbox.Spec) error {
 		f.Close()
 	}
 	return err
+}
+
+// otherProtocol is the version of what host and sandbox say to each other that an init speaks, where it is not ours.
+type otherProtocol int
+
+func (o otherProtocol) Error() string {
+	return fmt.Sprintf("the new one speaks version %d inside a sandbox, the daemon version %d", int(o), sandbox.Protocol)
 }
 
 func parentOf(pid int) (int, error) {
@@ -373,6 +379,14 @@ func addEnv(base, more []string) []string {
 		out = append(out, entry)
 	}
 	return out
+}
+
+// begun says once whether the program runs; what an init says of it later counts for nothing.
+func (a *attached) begun(err error) {
+	select {
+	case a.started <- err:
+	default:
+	}
 }
 
 // finish is called once with p.mu held.

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
@@ -37,6 +38,8 @@ type Driver struct {
 	idmaps  idmaps
 	small   small
 
+	patience time.Duration // for a sandbox, until its program runs
+
 	mu      sync.Mutex
 	probed  *sandbox.Report // of the last probe that found everything needed
 	layout  *layout
@@ -45,7 +48,7 @@ type Driver struct {
 
 // New returns a driver; nothing is started or looked at before it is used.
 func New(c Config) *Driver {
-	return &Driver{config: c, small: small{sum: runnerSum}, filters: map[filterKind][]byte{}}
+	return &Driver{config: c, small: small{sum: runnerSum}, patience: startPatience, filters: map[filterKind][]byte{}}
 }
 
 var _ sandbox.Driver = (*Driver)(nil)
@@ -98,15 +101,22 @@ func (d *Driver) filterProgram(kind filterKind) ([]byte, error) {
 // Start runs a spec. The first start on a machine proves the confinement with a
 // probe (CW-906); without that proof nothing is run.
 func (d *Driver) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+	if err := d.prove(ctx); err != nil {
+		return nil, err
+	}
+	return d.start(ctx, spec)
+}
+
+// prove probes unless that has gone well before.
+func (d *Driver) prove(ctx context.Context) error {
 	d.mu.Lock()
 	proven := d.probed != nil
 	d.mu.Unlock()
-	if !proven {
-		if _, err := d.Probe(ctx); err != nil {
-			return nil, err
-		}
+	if proven {
+		return nil
 	}
-	return d.start(ctx, spec)
+	_, err := d.Probe(ctx)
+	return err
 }
 
 // check refuses what cannot be run as it says.

@@ -2,6 +2,7 @@ package bwrap
 
 import (
 	"path/filepath"
+	"time"
 
 	"sallyport/internal/port/sandbox"
 )
@@ -34,3 +35,9 @@ func (d *Driver) CheckRunner() sandbox.Check { return d.checkRunner() }
 
 // Images is where this driver looks for images.
 func (d *Driver) Images() string { return filepath.Join(d.config.Root, "images") }
+
+// WithPatience makes a driver wait that long for a sandbox that does not start.
+func (d *Driver) WithPatience(patience time.Duration) *Driver {
+	d.patience = patience
+	return d
+}

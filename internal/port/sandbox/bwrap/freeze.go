@@ -125,6 +125,10 @@ func (p *process) thaw() error {
 		}
 		return nil
 	}
+	return thawByInit(p)
+}
+
+func thawByInit(p *process) error {
 	select {
 	case <-p.thawed:
 	default:

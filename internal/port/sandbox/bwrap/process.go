@@ -30,6 +30,7 @@ type process struct {
 	groups  *groups
 	limits  sandbox.Limits
 	image   string   // as of the spec
+	foreign bool     // its init is of another build
 	written []string // folders that its programs write to
 	before  written  // in what was there for it: a plain folder, a git directory, mounts
 
@@ -50,6 +51,7 @@ type process struct {
 	sees     bool        // what programs have open can be looked at from here
 	view     *os.File    // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
+	running  bool // its program has begun
 	asked    bool // to end, by Kill
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
@@ -281,8 +283,8 @@ func (p *process) stop(l *sandbox.Limit) {
 func (p *process) begun() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.over {
-		p.since = time.Now()
+	if !p.over && !p.running { // whoever says it twice has no more time
+		p.since, p.running = time.Now(), true
 		p.alarm.Reset(p.limits.Timeout)
 	}
 }

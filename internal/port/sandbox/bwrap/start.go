@@ -26,6 +26,16 @@ const startPatience = 30 * time.Second
 
 // start runs a spec without asking whether the machine was proven.
 func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*process, error) {
+	p, err := d.startUnder(ctx, spec, "")
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// startUnder is start with another program than the launcher's as init; "" = the launcher's. A sandbox that has ended before its program ran
+// is returned beside the error.
+func (d *Driver) startUnder(ctx context.Context, spec sandbox.Spec, init string) (*process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start sandbox %q: %w", spec.ID, context.Cause(ctx))
 	}
@@ -47,15 +57,19 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*process, error)
 	if err != nil {
 		return nil, err
 	}
-	p, err := d.launch(spec, bubblewrap, groups)
+	p, err := d.launch(spec, bubblewrap, groups, init)
 	groups.close()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start sandbox %q: %w", spec.ID, err), groups.remove())
 	}
+	p.foreign = init != ""
 	p.begin(ctx, spec)
+	if init != "" {
+		go countOutside(p) // ends with it
+	}
 	select {
 	case err = <-p.started:
-	case <-time.After(startPatience):
+	case <-time.After(d.patience):
 		err = errors.New("the sandbox did not start in time")
 	}
 	if err == nil {
@@ -64,9 +78,9 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec) (*process, error)
 	p.abandon()
 	<-p.done
 	if cause := context.Cause(ctx); cause != nil {
-		return nil, fmt.Errorf("start sandbox %q: %w", spec.ID, cause)
+		return p, fmt.Errorf("start sandbox %q: %w", spec.ID, cause)
 	}
-	return nil, fmt.Errorf("start sandbox %q: %w", spec.ID, p.explain(err))
+	return p, fmt.Errorf("start sandbox %q: %w", spec.ID, p.explain(err))
 }
 
 // explain adds to a failed start what bwrap or init said.
@@ -84,7 +98,7 @@ func (p *process) explain(err error) error {
 var calm = []string{"GOMAXPROCS=1", "GOGC=off"}
 
 // launch starts the launcher with everything it needs and nothing else.
-func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*process, error) {
+func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups, init string) (*process, error) {
 	filter, err := d.filterProgram(filterOf(spec))
 	if err != nil {
 		return nil, err
@@ -121,6 +135,9 @@ func (d *Driver) launch(spec sandbox.Spec, bubblewrap string, g *groups) (*proce
 	extra := []*os.File{theirs, nil, nil} // descriptors 3, 4, 5: see package sandbox
 	if l.Drop {
 		extra = d.passMaps(&l, extra)
+	}
+	if init != "" { // from here on it is a file to show, and no program to run out here
+		l.Self = init
 	}
 	for _, f := range g.join {
 		l.GroupFDs = append(l.GroupFDs, 3+len(extra))
