@@ -94,6 +94,9 @@ func (k Known) installed(task Task) (sandbox.Installed, error) {
 			continue
 		}
 		in, err := person.Install(path)
+		if task.Image != "" && errors.Is(err, os.ErrNotExist) {
+			return in, person.Lacking(fmt.Sprintf("what the agent %q needs", k.Name), err)
+		}
 		if err != nil {
 			return in, problem.Errorf(problem.NotFound, next, "the files of the agent %q cannot be shown in a sandbox: %w", k.Name, err)
 		}

@@ -1,6 +1,9 @@
 package agent_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -19,10 +22,15 @@ var (
 )
 
 func TestAnAgentThatAnImageDoesNotHaveIsNamedWithTheWayOut(t *testing.T) {
-	task := agent.Task{Agent: "codex", Path: "/usr/bin", Image: "/home/.state/images/0123456789abcdef/root"}
-	_, err := agent.Adapt("codex", task, nil, nil)
-	if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, `the agent "codex" (codex) is not in the image 0123456789ab`) || !strings.Contains(p.Text, "image/Dockerfile") {
-		t.Errorf("%+v", p)
+	tools, image := t.TempDir(), filepath.Join(t.TempDir(), "0123/root")
+	if err := errors.Join(os.WriteFile(filepath.Join(tools, "codex"), []byte("#!/usr/bin/env sh\n"), 0o755), os.MkdirAll(image, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{"/usr/bin": `the agent "codex" (codex)`, tools: `what the agent "codex" needs`} {
+		_, err := agent.Adapt("codex", agent.Task{Agent: "codex", Path: path, Image: image}, nil, nil)
+		if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, says+" is not in the image 0123") || !strings.Contains(p.Text, "image/Dockerfile") {
+			t.Errorf("%+v", p)
+		}
 	}
 }
 

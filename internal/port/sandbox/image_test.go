@@ -128,6 +128,18 @@ func TestWhatIsInstalledElsewhereIsTheMachinesAndItsInterpreterTheImages(t *test
 	}
 }
 
+func TestNothingIsSharedInTheMidstOfAnImage(t *testing.T) {
+	m := imaged(t)
+	without := m.Person
+	without.Image = ""
+	if b, err := without.Share("/usr/bin/env"); err != nil || b.Target != "/usr/bin/env" {
+		t.Errorf("without an image: %+v, %v", b, err)
+	}
+	if b, err := m.Share("/usr/bin/env"); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "the image of this home") {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
 func TestAProfileShowsNoToolsOfTheMachinesBesideAnImage(t *testing.T) {
 	m := imaged(t)
 	const bin = "people/ann/.tools/versions/1/bin/"

@@ -41,6 +41,9 @@ func (p Person) Share(path string) (Bind, error) {
 	if !info.IsDir() && !info.Mode().IsRegular() {
 		return refuse("it is neither a folder nor a regular file")
 	}
+	if p.inImage(path) {
+		return refuse("the sandbox shows the image of this home there")
+	}
 	for _, place := range []string{real, path} {
 		switch {
 		case place == "/":

@@ -53,6 +53,9 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name), "the command %q is not on this machine: %w", name, err)
 	}
 	in, err := person.Install(path)
+	if task.Image != "" && errors.Is(err, os.ErrNotExist) {
+		return agent.Program{}, person.Lacking(fmt.Sprintf("what the command %q needs", name), err)
+	}
 	if err != nil {
 		return agent.Program{}, problem.Errorf(problem.NotFound, usage, "the command %q cannot be shown in a sandbox: %w", name, err)
 	}

@@ -87,10 +87,15 @@ func TestACommandOfTheSystemIsTheImages(t *testing.T) {
 	if p, err := command.New().Program(task); err != nil || p.Argv[0] != "/usr/bin/tool" || len(p.Binds) > 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	task.Argv = []string{"env"}
-	_, err := command.New().Program(task)
-	if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, `the command "env" is not in the image 0123`) || !strings.Contains(p.Text, "image/Dockerfile") {
-		t.Errorf("%+v", p)
+	if err := os.WriteFile(filepath.Join(task.Image, "usr/bin/script"), []byte("#!/usr/bin/env tool\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, says := range map[string]string{"env": `the command "env"`, "script": `what the command "script" needs`} {
+		task.Argv = []string{name}
+		_, err := command.New().Program(task)
+		if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, says+" is not in the image 0123") || !strings.Contains(p.Text, "image/Dockerfile") {
+			t.Errorf("%+v", p)
+		}
 	}
 }
 
