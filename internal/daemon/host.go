@@ -88,19 +88,18 @@ func unarmed(home string, err error) error {
 
 func (h hosted) Disarm(of id.Change) error { return keeper.Disarm(h.Ops, h.Home, string(of)) }
 
-// HandOver brings this host to rest, copies the database, and has the keeper start the new host in its place.
+// HandOver brings this host to rest, has what it said leave, copies the database, and has the keeper start the new host in its place.
 func (h hosted) HandOver(ctx context.Context, of id.Change) error {
 	if err := h.Judges(); err != nil {
 		return err
 	}
-	resume := h.chats.Only.Begin("")
+	resume := h.resting().rest(ctx)
 	handed := false
 	defer func() {
 		if !handed {
 			resume()
 		}
 	}()
-	h.awaitRest(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -116,14 +115,35 @@ func (h hosted) HandOver(ctx context.Context, of id.Change) error {
 	return nil
 }
 
-// awaitRest waits until no turn is under way, and no longer than restMax. A turn that is not done by then begins anew on the new host,
-// and its messages are told nobody of.
-func (h hosted) awaitRest(ctx context.Context) {
+// resting is what a host brings to rest before another takes its place.
+type resting struct {
+	hold  func() (resume func())                // begin no turn
+	turns func() int                            // that are under way
+	flush func(context.Context) (resume func()) // have leave what was said
+}
+
+func (h hosted) resting() resting {
+	return resting{hold: func() func() { return h.chats.Only.Begin("") }, turns: h.chats.Busy, flush: h.channels.Flush}
+}
+
+// rest waits until no turn is under way, and no longer than restMax, and then until what is due has left: turns end with words. A turn that
+// is not done by then begins anew on the new host, and its messages are told nobody of. resume has all go on.
+func (r resting) rest(ctx context.Context) (resume func()) {
+	goOn := r.hold()
+	r.await(ctx)
+	speakOn := r.flush(ctx)
+	return func() {
+		speakOn()
+		goOn()
+	}
+}
+
+func (r resting) await(ctx context.Context) {
 	poll := time.NewTicker(settlePoll)
 	defer poll.Stop()
 	patience := time.NewTimer(restMax)
 	defer patience.Stop()
-	for h.chats.Busy() > 0 {
+	for r.turns() > 0 {
 		select {
 		case <-ctx.Done():
 			return

@@ -63,6 +63,7 @@ type Channels struct {
 	lines  map[string]*line
 	codes  tries
 	floods floods
+	shut   atomic.Bool // nothing more leaves
 	ready  wiring.Ready
 	look   chan struct{} // channels were added or removed
 	poke   chan struct{} // something is to be delivered

@@ -94,6 +94,10 @@ func (c carrier) inLane(d message.Delivery, kind string, do func(context.Context
 	if !l.occupy(lane) {
 		return
 	}
+	if c.shut.Load() { // asked once the lane is taken, so that Flush sees what was ahead of it
+		l.leave(lane)
+		return
+	}
 	c.ending.Go(func() {
 		do(l.life, l)
 		l.leave(lane)
@@ -105,11 +109,16 @@ func (c carrier) inLane(d message.Delivery, kind string, do func(context.Context
 func (l *line) occupy(lane string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lanes[lane] || !l.state.Connected || time.Now().Before(l.until) || l.left >= leftMax {
+	if l.lanes[lane] || !l.takes() {
 		return false
 	}
 	l.lanes[lane] = true
 	return true
+}
+
+// takes reports whether anything can be sent now; with l.mu held.
+func (l *line) takes() bool {
+	return l.state.Connected && !time.Now().Before(l.until) && l.left < leftMax
 }
 
 // leave gives a lane back.
