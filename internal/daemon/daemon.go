@@ -91,7 +91,8 @@ type Daemon struct {
 	tokens   tokens // of channels
 	members  people.People
 	users    *users
-	ownUID   bool // every sandbox has a uid of its own
+	ownUID   bool   // every sandbox has a uid of its own
+	image    string // that sandboxes of groups start from; "" = this machine's own programs
 	server   *socket.Server
 	meter    *metric.Set
 	settings *config.Settings
@@ -183,6 +184,7 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 		return err
 	}
 	d.began = d.settings.Sallyport()
+	d.image = imageOf(d.Home, d.Ops)
 	d.room = session.RoomHere("/")
 	if d.db, err = sqlite.Open(ctx, filepath.Join(state, "sallyport.db"), d.Ops); err != nil {
 		return fmt.Errorf("open the database of %q: %w", d.Home, err)

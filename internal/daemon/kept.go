@@ -169,7 +169,7 @@ func PutRelease(o Options) (keeperPath string, err error) {
 		return keeperPath, nil // what runs next is the keeper's to say
 	}
 	folder := release.In(o.Home, o.Ops)
-	is, err := folder.Put(programs, release.Release{Build: api.Build(), Schema: sqlite.Schema(), Built: time.Now().UTC().Truncate(time.Second)})
+	is, err := folder.Put(programs, release.Release{Build: api.Build(), Schema: sqlite.Schema(), Image: imageOf(o.Home, o.Ops), Built: time.Now().UTC().Truncate(time.Second)})
 	if err == nil {
 		err = folder.Use(is.Digest)
 	}

@@ -46,7 +46,7 @@ func (c candidate) Take(ctx context.Context, from string, by audit.Actor) (is re
 	if err != nil {
 		return is, false, problem.Errorf(problem.Refused, "sallyport upgrade --help", "the sallyport in %s does not say what it is: %w", inert.Path(from), err)
 	}
-	is, err = c.Releases().Put(tree, release.Release{Build: says.Build, Schema: says.Schema, Built: time.Now().UTC().Truncate(time.Second)})
+	is, err = c.Releases().Put(tree, release.Release{Build: says.Build, Schema: says.Schema, Image: c.image, Built: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return is, false, unwritable(c.Home, err)
 	}

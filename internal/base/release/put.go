@@ -35,7 +35,7 @@ func (f Folder) Put(from string, r Release) (Release, error) {
 		return Release{}, fmt.Errorf("keep the programs in %q as a release: %w", from, err)
 	}
 	defer held.Close()
-	if there, err := f.already(from); err == nil {
+	if there, err := f.already(from, r.Image); err == nil {
 		return there, nil
 	}
 	var coming string
@@ -72,7 +72,7 @@ func (f Folder) put(from, coming string, r Release) (Release, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Digest = digest(r.Files)
+	r.Digest = digest(r.Files, r.Image)
 	err = f.Ops.Do("release:write", func() error { return writeThrough(coming, r) })
 	if err == nil {
 		err = f.Ops.Do("release:put", func() error { return f.place(coming, r.Digest) })
@@ -80,8 +80,8 @@ func (f Folder) put(from, coming string, r Release) (Release, error) {
 	return r, err
 }
 
-// already returns the release of the programs in a folder, if it is there and whole. So a home runs by it again though its disk is full.
-func (f Folder) already(from string) (Release, error) {
+// already returns the release of the programs in a folder with an image, if it is there and whole. So a home runs by it again though its disk is full.
+func (f Folder) already(from, image string) (Release, error) {
 	files := map[string]string{}
 	for _, name := range programs {
 		sum, err := sumOf(filepath.Join(from, name))
@@ -93,7 +93,7 @@ func (f Folder) already(from string) (Release, error) {
 		}
 		files[name] = sum
 	}
-	return f.whole(digest(files))
+	return f.whole(digest(files, image))
 }
 
 // OpenProgram opens what could be a program of a release. No link is followed. Errors: ErrNoProgram.

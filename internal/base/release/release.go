@@ -4,8 +4,8 @@
 //	.state/releases/current, previous        links to one of them
 //
 // A release is there whole or not at all, is never changed, and is named by what is in it. Whoever starts one opens it
-// with Open and executes the descriptor: what runs is what was hashed. A digest holds the programs alone; what else
-// release.json says is told and decides nothing.
+// with Open and executes the descriptor: what runs is what was hashed. A digest holds the programs and the name of the image
+// that sandboxes start from; what else release.json says is told and decides nothing.
 //
 // No link is followed. Only Put and Prune wait for each other, so that nothing which runs a release, and nothing which
 // goes back to one, can be held up here. Like package deadman this stands on the standard library alone.
@@ -47,20 +47,23 @@ const (
 
 // Release is one version of the programs; release.json is exactly this.
 type Release struct {
-	Digest string            `json:"digest"`           // SHA-256, in hex, over the sorted lines "name sum\n" of Files
+	Digest string            `json:"digest"`           // SHA-256, in hex, over the sorted lines "name sum\n" of Files, and " image\n" of an Image
 	Build  string            `json:"build"`            // as `sallyport version` says it
 	Schema int               `json:"schema"`           // of the database, as these programs want it
 	Source string            `json:"source,omitempty"` // commit that it was built from
-	Image  string            `json:"image,omitempty"`  // digest of the image that was built with it
+	Image  string            `json:"image,omitempty"`  // digest of the image that its sandboxes start from; "" = this machine's own programs
 	Built  time.Time         `json:"built"`            // UTC
 	Files  map[string]string `json:"files"`            // name of a program -> SHA-256, in hex
 }
 
-// digest is what names a release of these files.
-func digest(files map[string]string) string {
+// digest is what names a release of these files, whose sandboxes start from this image.
+func digest(files map[string]string, image string) string {
 	all := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(all, "%s %s\n", name, files[name])
+	}
+	if image != "" {
+		fmt.Fprintf(all, " %s\n", image) // no program has such a name
 	}
 	return hex.EncodeToString(all.Sum(nil))
 }
@@ -144,7 +147,7 @@ func (f Folder) read(of string) (*os.File, Release, error) {
 	if err == nil && json.Unmarshal(raw, &r) != nil {
 		err = changed("it is no JSON of ours")
 	}
-	if err == nil && (r.Digest != of || digest(r.Files) != of || r.Files[Program] == "") {
+	if err == nil && (r.Digest != of || digest(r.Files, r.Image) != of || r.Files[Program] == "") {
 		err = changed("it names other programs")
 	}
 	if err != nil {
@@ -283,6 +286,20 @@ func (f Folder) Current() (string, error) { return f.points("current") }
 
 // Previous returns the digest of the one that was current before; an error as Current's.
 func (f Folder) Previous() (string, error) { return f.points("previous") }
+
+// Image returns the digest of the image that sandboxes start from by the current release; "" = the machine's own programs, or no release
+// was used yet.
+func (f Folder) Image() (string, error) {
+	now, err := f.Current()
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	r, err := f.Read(now)
+	return r.Image, err
+}
 
 func (f Folder) points(link string) (string, error) {
 	to, err := os.Readlink(f.path(link))

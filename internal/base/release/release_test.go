@@ -90,12 +90,12 @@ func TestAReleaseIsWhatItsProgramsAre(t *testing.T) {
 				}
 			}
 			f := release.In(home, disk.Ops{})
-			told := release.Release{Build: "v1", Schema: 12, Source: "abc", Image: "sha256:def", Built: noon(0).In(time.FixedZone("", 3600))}
+			told := release.Release{Build: "v1", Schema: 12, Source: "abc", Built: noon(0).In(time.FixedZone("", 3600))}
 			r, err := f.Put(from, told)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Digest != sum(c.lines) || r.Build != "v1" || r.Schema != 12 || r.Source != "abc" || r.Image != "sha256:def" || r.Built != noon(0) {
+			if r.Digest != sum(c.lines) || r.Build != "v1" || r.Schema != 12 || r.Source != "abc" || r.Built != noon(0) {
 				t.Errorf("%+v; its digest shall be that of\n%s", r, c.lines)
 			}
 			if again, err := f.Put(from, release.Release{Build: "v2", Built: noon(-1)}); err != nil || again.Build != "v1" {
@@ -408,5 +408,44 @@ func TestACardSaysWhatWasPut(t *testing.T) {
 	})
 	if want := []string{"build", "built", "digest", "files", "schema"}; !slices.Equal(got, want) {
 		t.Errorf("it has %q, not %q", got, want)
+	}
+}
+
+// TestAReleaseIsItsImageToo: sandboxes that start from something else are another release of the same programs (SM-905).
+func TestAReleaseIsItsImageToo(t *testing.T) {
+	home, from := t.TempDir(), built(t, "one")
+	f := release.In(home, disk.Ops{})
+	plain, err := f.Put(from, release.Release{Build: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of, err := f.Image(); of != "" || err != nil {
+		t.Errorf("before one is used sandboxes start from %q, %v", of, err)
+	}
+	with, err := f.Put(from, release.Release{Build: "v1", Image: "def"})
+	if err != nil || with.Digest == plain.Digest || with.Image != "def" {
+		t.Fatalf("with an image it is %+v, %v", with, err)
+	}
+	for _, r := range []release.Release{with, plain, with} {
+		if err := f.Use(r.Digest); err != nil {
+			t.Fatal(err)
+		}
+		if of, err := f.Image(); of != r.Image || err != nil {
+			t.Errorf("by %.12s sandboxes start from %q, %v", r.Digest, of, err)
+		}
+	}
+	card := filepath.Join(f.Dir, with.Digest, "release.json")
+	raw, err := os.ReadFile(card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(card, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(card, []byte(strings.Replace(string(raw), `"def"`, `"other"`, 1)), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Open(with.Digest); !errors.Is(err, release.ErrChanged) {
+		t.Errorf("with another image named it opens: %v", err)
 	}
 }

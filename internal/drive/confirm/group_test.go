@@ -504,18 +504,3 @@ func TestWhatAPersonDoesBesideTheTrialOfAGroupIsKeptAndNamed(t *testing.T) {
 		})
 	}
 }
-
-// TestACardSaysThatNothingIsBuilt holds SM-067 and SM-105 where no image is built: nobody approves one for what it does not do.
-func TestACardSaysThatNothingIsBuilt(t *testing.T) {
-	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-		a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
-			s.Write("image/Dockerfile", "FROM scratch\n")
-			return "", nil
-		})
-		c, _ := a.Begin()
-		card := a.Show(c, a.Offer(c)).Proposal.Card
-		if card.Class != "host" || !slices.Contains(card.Then, "nothing is built from image/Dockerfile: no sandbox starts from an image") {
-			t.Errorf("of class %s, it foretells %q", card.Class, card.Then)
-		}
-	})
-}

@@ -3,7 +3,6 @@ package confirm
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -149,9 +148,6 @@ func hostTarget(swap request.Request, edits []git.Edit, release string) trust.Ta
 	return t
 }
 
-// dockerfile is what a home might have an image built from (SM-067).
-const dockerfile = "image/Dockerfile"
-
 // Foretell says what happens on the host once a proposal has landed, by the words of now: for its card.
 func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Proposal) (then []string, err error) {
 	r := row.Request
@@ -185,9 +181,6 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 	if ahead.Unproven != "" {
 		then = append(then, ahead.Unproven)
 	}
-	if r.Kind == request.Swap && slices.ContainsFunc(p.Edits, func(e git.Edit) bool { return e.Path == dockerfile }) {
-		then = append(then, "nothing is built from "+dockerfile+": no sandbox starts from an image")
-	}
 	if ahead.Length > 0 && t.Host {
 		then = append(then, fmt.Sprintf("it is on trial for %s: confirm it with the code that whoever approves it is given, or the old host comes back", ahead.Length))
 	} else if ahead.Length > 0 {
@@ -208,7 +201,7 @@ func (c *Confirmer) goesOn(ctx context.Context, r request.Request, then []string
 	if err != nil || undone == nil || undone.Card.Host == nil || undone.Card.Host.Release == "" {
 		return then, err
 	}
-	return append(then, fmt.Sprintf("the host goes on by the release that it runs by: sallyport upgrade has it run by another, such as the one before %.12s", undone.Card.Host.Release)), nil
+	return append(then, fmt.Sprintf("the host goes on by the release that it runs by, and so do sandboxes by its image: sallyport upgrade has it run by another, such as the one before %.12s", undone.Card.Host.Release)), nil
 }
 
 // startAgain restarts the target of a trial and waits until it answers.

@@ -135,8 +135,12 @@ func (rs *Rehearsals) build(ctx context.Context, row change.Row, o grounds.Offer
 	if err != nil {
 		return no(run.Took, run.Tail, "what was built does not say what it is: %s", err)
 	}
+	_, now, err := rs.Host.Running()
+	if err != nil {
+		return c, nil, err
+	}
 	releases := rs.Host.Releases()
-	c.is, err = releases.Put(out, programs.Release{Build: says.Build, Schema: says.Schema, Source: string(o.Commit), Built: ledger.Now()})
+	c.is, err = releases.Put(out, programs.Release{Build: says.Build, Schema: says.Schema, Source: string(o.Commit), Image: now.Image, Built: ledger.Now()})
 	if errors.Is(err, programs.ErrNoProgram) {
 		return no(run.Took, run.Tail, "what was built cannot be kept as a release: %s", err)
 	}

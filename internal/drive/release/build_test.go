@@ -120,7 +120,7 @@ func TestASourceThatGoesBackDoesNotTakeItsReleaseAlong(t *testing.T) {
 		s.Is(c, chg, change.Finalized)
 
 		back := s.Is(c, h.Undo(c, chg, request.Ask), change.AwaitingApproval).Proposal.Card
-		want := fmt.Sprintf("the host goes on by the release that it runs by: sallyport upgrade has it run by another, such as the one before %.12s", d.Proposal.Card.Host.Release)
+		want := fmt.Sprintf("the host goes on by the release that it runs by, and so do sandboxes by its image: sallyport upgrade has it run by another, such as the one before %.12s", d.Proposal.Card.Host.Release)
 		if !slices.Contains(back.Then, want) || back.Host != nil {
 			t.Errorf("the card says %q, and of the host %+v", back.Then, back.Host)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/image"
 	"sallyport/internal/base/problem"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/grounds"
@@ -42,6 +43,12 @@ type Host interface {
 	Running() (dir string, is programs.Release, err error)
 	// Releases is where the home keeps its releases.
 	Releases() programs.Folder
+	// Images is where the home keeps the images that sandboxes start from.
+	Images() image.Folder
+	// Builder says who builds an image here.
+	Builder() Builder
+	// Bases writes those of the named images that this machine has to a folder, as archives whose names end in .tar.
+	Bases(ctx context.Context, names []string, to string) error
 	// Registries reports whether a build may reach package registries.
 	Registries() bool
 	// Copy writes the database as it is to a new file, without what anybody said or wrote, for a home whose owner is uid.
@@ -94,6 +101,12 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 	if failed != nil || err != nil {
 		return nil, failed, err
 	}
+	unbuilt := ""
+	if row.Request.Release == "" && release == "" {
+		if c, unbuilt, failed, err = rs.withImage(ctx, row, o, c); failed != nil || err != nil {
+			return nil, failed, err
+		}
+	}
 	_, now, err := rs.Host.Running()
 	if err != nil {
 		return nil, nil, err
@@ -112,7 +125,10 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 	}
 	h := &proposal.Host{Build: c.is.Build, Schema: c.is.Schema, Was: now.Schema, Not: slices.Clone(never), Took: took}
 	if c.fresh {
-		h.Release = c.is.Digest
+		h.Release, h.StartsFrom = c.is.Digest, startsFrom(now, c.is, rs.Host.Images())
+	}
+	if unbuilt != "" {
+		h.StartsFrom = "no image is built of " + dockerfile + ": " + unbuilt
 	}
 	switch {
 	case runner.Same && c.fresh:

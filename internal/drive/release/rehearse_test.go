@@ -15,8 +15,10 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/image"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/release"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/port/rehearsal"
@@ -29,6 +31,10 @@ type host struct {
 	home  string           // whose releases are kept
 	taken programs.Release // what a person brings; the zero one: what runs
 	fault error
+	image string // that sandboxes start from now
+
+	builder release.Builder
+	bases   []string // that were asked for
 
 	runner func(dir string) (sandbox.Tryout, error) // nil: every runner is that of now
 
@@ -45,7 +51,7 @@ func newHost(t *testing.T) *host {
 }
 
 func (h *host) Running() (string, programs.Release, error) {
-	return h.dir, programs.Release{Build: "now", Schema: 7}, nil
+	return h.dir, programs.Release{Build: "now", Schema: 7, Image: h.image}, nil
 }
 
 func (h *host) Releases() programs.Folder { return programs.In(h.home, disk.Ops{}) }
@@ -61,6 +67,15 @@ func (h *host) TryRunner(_ context.Context, dir string) (sandbox.Tryout, error) 
 		return sandbox.Tryout{Same: true}, nil
 	}
 	return h.runner(dir)
+}
+
+func (h *host) Images() image.Folder { return image.In(h.home, disk.Ops{}) }
+
+func (h *host) Builder() release.Builder { return h.builder }
+
+func (h *host) Bases(_ context.Context, names []string, _ string) error {
+	h.bases = append(h.bases, names...)
+	return nil
 }
 
 func (h *host) Copy(_ context.Context, to string, _ int) error {
@@ -103,7 +118,7 @@ func stagedMore(h *drivetest.Home, files map[string]string, plays func(n int) (r
 	h.Parts.Candidates, h.Parts.Take, h.Parts.Settings.Rehearsals = s.host, s.host.Take, filepath.Join(h.Parts.Home, "state", "rehearsals")
 	others := h.Cage.Program
 	h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
-		if len(spec.Argv) > 2 && strings.Contains(spec.Argv[2], "make build") {
+		if len(spec.Argv) > 2 && (strings.Contains(spec.Argv[2], "make build") || strings.Contains(spec.Argv[2], "buildah bud")) {
 			return s.makes(spec)
 		}
 		if len(spec.Argv) < 3 || spec.Argv[2] != "rehearse" {

@@ -2,6 +2,7 @@ package proposal
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"sallyport/internal/base/inert"
@@ -9,31 +10,31 @@ import (
 
 // Host is how a change of the host itself was rehearsed before anybody is asked about it (SM-913).
 type Host struct {
-	Release   string        `json:"release,omitempty"` // digest of the release that the host would run by; "" = the one of now
-	Build     string        `json:"build,omitempty"`   // as that release says of itself
-	Schema    int           `json:"schema"`            // of the database that it wants
-	Was       int           `json:"was"`               // schema of now; another one = SM-085, and a quiet trial
-	Rehearsed []string      `json:"rehearsed"`         // what was tried, a clause each, the host's words
-	Not       []string      `json:"not,omitempty"`     // what a rehearsal cannot try here
-	Took      time.Duration `json:"took"`              // all of it
-	Migration time.Duration `json:"migration"`         // what the database took of that; a trial may take twice as long
+	Release    string        `json:"release,omitempty"`     // digest of the release that the host would run by; "" = the one of now
+	Build      string        `json:"build,omitempty"`       // as that release says of itself
+	Schema     int           `json:"schema"`                // of the database that it wants
+	Was        int           `json:"was"`                   // schema of now; another one = SM-085, and a quiet trial
+	StartsFrom string        `json:"starts_from,omitempty"` // what sandboxes of groups would start from, a clause; "" = what they start from now
+	Rehearsed  []string      `json:"rehearsed"`             // what was tried, a clause each, the host's words
+	Not        []string      `json:"not,omitempty"`         // what a rehearsal cannot try here
+	Took       time.Duration `json:"took"`                  // all of it
+	Migration  time.Duration `json:"migration"`             // what the database took of that; a trial may take twice as long
 }
 
 // Quiet reports whether a trial of it goes by another schema, and so does less than a host otherwise does.
 func (h Host) Quiet() bool { return h.Schema != h.Was }
 
-// Runs says in a clause by which programs the host would run, and how its database changes; "" = as it does now.
+// Runs says in a clause by which programs the host would run, what sandboxes would start from, and how its database changes; "" = as now.
 func (h Host) Runs() string {
-	words := ""
+	var clauses []string
 	if h.Release != "" {
-		words = fmt.Sprintf("the host runs by release %.12s (build %s)", h.Release, inert.Line(h.Build))
+		clauses = append(clauses, fmt.Sprintf("the host runs by release %.12s (build %s)", h.Release, inert.Line(h.Build)))
+	}
+	if h.StartsFrom != "" {
+		clauses = append(clauses, inert.Line(h.StartsFrom))
 	}
 	if h.Quiet() {
-		schema := fmt.Sprintf("its database goes from schema %d to %d", h.Was, h.Schema)
-		if words != "" {
-			schema = words + ", and " + schema
-		}
-		return schema
+		clauses = append(clauses, fmt.Sprintf("its database goes from schema %d to %d", h.Was, h.Schema))
 	}
-	return words
+	return strings.Join(clauses, ", and ")
 }

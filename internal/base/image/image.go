@@ -1,0 +1,269 @@
+// Package image keeps the root file systems that a home's sandboxes start from.
+//
+//	.state/images/<digest>/root         what a sandbox shows in the place of the machine's own programs
+//	.state/images/<digest>/image.json   what is known of it
+//
+// An image is there whole or not at all, is never changed, and is named by what is in its root. What an agent's build has left there is
+// data: no link in it is followed, and nothing in it can be executed with another's rights.
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/whole"
+)
+
+// Image is one root file system; image.json is exactly this.
+type Image struct {
+	Digest string    `json:"digest"` // SHA-256, in hex, over paths, modes and contents of its root
+	Inputs string    `json:"inputs"` // names what it was built of
+	Built  time.Time `json:"built"`  // UTC
+	Files  int       `json:"files"`  // entries of all kinds
+	Bytes  int64     `json:"bytes"`  // in its ordinary files
+}
+
+// Folder is where a home keeps its images. It is for one process.
+type Folder struct {
+	Dir string
+	Ops disk.Ops
+}
+
+// In is the folder of a home. It need not be there.
+func In(home string, ops disk.Ops) Folder {
+	return Folder{Dir: filepath.Join(home, ".state", "images"), Ops: ops}
+}
+
+// Young is how old an image is at least before Prune takes it: a release that is being made may not name it yet.
+const Young = 24 * time.Hour
+
+const (
+	card       = "image.json"
+	rootFolder = "root"
+	comingName = ".new-"
+)
+
+// ErrNone says that something is no root file system: a link, or no folder.
+var ErrNone = errors.New("what was built is no root file system")
+
+// ErrAbsent says that a home has no such image.
+var ErrAbsent = fmt.Errorf("no such image: %w", fs.ErrNotExist)
+
+// Root is the folder with the root file system of an image.
+func (f Folder) Root(digest string) string { return filepath.Join(f.Dir, digest, rootFolder) }
+
+// Read returns what is known of an image. Errors: ErrAbsent.
+func (f Folder) Read(digest string) (i Image, err error) {
+	if len(digest) != 2*sha256.Size || strings.Trim(digest, "0123456789abcdef") != "" {
+		return i, fmt.Errorf("%q: %w", digest, ErrAbsent)
+	}
+	raw, err := os.ReadFile(filepath.Join(f.Dir, digest, card))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%.12s: %w", digest, ErrAbsent)
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &i)
+	}
+	if err == nil && i.Digest != digest {
+		err = fmt.Errorf("%s of image %.12s names another", card, digest)
+	}
+	return i, err
+}
+
+// Of returns the newest image that was built of something. Errors: ErrAbsent.
+func (f Folder) Of(inputs string) (Image, error) {
+	all, err := f.List()
+	for _, i := range all {
+		if i.Inputs == inputs {
+			return i, nil
+		}
+	}
+	return Image{}, errors.Join(err, ErrAbsent)
+}
+
+// List returns the images, the newest first. One that cannot be read is an error, and the others are returned all the same.
+func (f Folder) List() (all []Image, err error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var errs []error
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), comingName) {
+			continue
+		}
+		i, err := f.Read(e.Name())
+		if err == nil {
+			all = append(all, i)
+		}
+		errs = append(errs, err)
+	}
+	slices.SortFunc(all, func(a, b Image) int {
+		if c := b.Built.Compare(a.Built); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Digest, b.Digest)
+	})
+	return all, errors.Join(errs...)
+}
+
+// Put takes a folder on the home's own disk over as the root of an image: nobody may change it meanwhile. All in it becomes this user's,
+// nothing keeps a set-id bit, and what is neither file nor folder nor link goes. An image that is there already stays as it is.
+func (f Folder) Put(root, inputs string, built time.Time) (Image, error) {
+	i := Image{Inputs: inputs, Built: built.UTC()}
+	err := f.put(root, &i)
+	if err != nil {
+		return Image{}, fmt.Errorf("keep what was built as an image: %w", err)
+	}
+	return i, nil
+}
+
+func (f Folder) put(root string, i *Image) error {
+	if err := whole.MakeFolder(f.Ops, f.Dir); err != nil {
+		return err
+	}
+	err := f.Ops.Do("image:take", func() (err error) {
+		*i, err = take(root, *i)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if there, err := f.Read(i.Digest); err == nil {
+		i.Built = there.Built
+		if there.Inputs == i.Inputs {
+			return nil
+		}
+		return f.describe(filepath.Join(f.Dir, i.Digest), *i) // of other inputs the same came
+	}
+
+	var coming string
+	err = f.Ops.Do("image:begin", func() (err error) {
+		coming, err = os.MkdirTemp(f.Dir, comingName)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = f.Ops.Do("image:place", func() error { return os.Rename(root, filepath.Join(coming, rootFolder)) })
+	if err == nil {
+		err = f.describe(coming, *i)
+	}
+	if err == nil {
+		err = f.Ops.Do("image:put", func() error { return whole.Commit(coming, filepath.Join(f.Dir, i.Digest)) })
+	}
+	if err != nil {
+		return errors.Join(err, whole.Remove(f.Ops, "image:discard", coming))
+	}
+	return nil
+}
+
+// describe writes what is known of an image beside its root.
+func (f Folder) describe(dir string, i Image) error {
+	raw, err := json.MarshalIndent(i, "", "\t")
+	if err != nil {
+		return err
+	}
+	return whole.SetFile(f.Ops, "image:describe", filepath.Join(dir, card), append(raw, '\n'))
+}
+
+// take makes all below root this user's, and returns what is there.
+func take(root string, i Image) (Image, error) {
+	if info, err := os.Lstat(root); err != nil || !info.IsDir() {
+		return i, errors.Join(ErrNone, err)
+	}
+	all := sha256.New()
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rest, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if err := os.Lchown(path, os.Geteuid(), os.Getegid()); err != nil {
+			return err
+		}
+		mode := info.Mode().Perm() // without marks
+		switch kind := info.Mode().Type(); kind {
+		case fs.ModeSymlink:
+			to, err := os.Readlink(path)
+			fmt.Fprintf(all, "link %q %q\n", rest, to)
+			i.Files++
+			return err
+		case fs.ModeDir:
+			mode |= 0o700 // or what is in it could not be shown
+			fmt.Fprintf(all, "folder %q %o\n", rest, mode)
+			i.Files++
+			return os.Chmod(path, mode)
+		case 0:
+			sum, size, err := seal(path, mode)
+			fmt.Fprintf(all, "file %q %o %d %s\n", rest, mode, size, sum)
+			i.Files++
+			i.Bytes += size
+			return err
+		default:
+			return os.Remove(path) // a socket, a pipe, a device: nothing is behind it in another sandbox
+		}
+	})
+	i.Digest = hex.EncodeToString(all.Sum(nil))
+	return i, err
+}
+
+// seal gives an ordinary file its mode, and returns what is in it.
+func seal(path string, mode fs.FileMode) (sum string, size int64, err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	if err := file.Chmod(mode); err != nil {
+		return "", 0, err
+	}
+	hash := sha256.New()
+	size, err = io.Copy(hash, file)
+	return hex.EncodeToString(hash.Sum(nil)), size, err
+}
+
+// Prune removes all images but those to keep and the young ones, and what a crash has left; it returns what it removed.
+func (f Folder) Prune(now time.Time, keep ...string) (removed []string, err error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var errs []error
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || slices.Contains(keep, e.Name()) || now.Sub(info.ModTime()) < Young {
+			continue // gone meanwhile is as good
+		}
+		going := filepath.Join(f.Dir, e.Name())
+		if !strings.HasPrefix(e.Name(), comingName) { // never half there under its name
+			to := filepath.Join(f.Dir, comingName+"old-"+e.Name())
+			if err := f.Ops.Do("image:retire", func() error { return os.Rename(going, to) }); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			removed, going = append(removed, e.Name()), to
+		}
+		errs = append(errs, whole.Remove(f.Ops, "image:discard", going))
+	}
+	return removed, errors.Join(errs...)
+}

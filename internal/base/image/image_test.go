@@ -1,0 +1,214 @@
+package image_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/image"
+)
+
+var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+
+// built is what a build has left: files with marks, a link out of it, and what is no file.
+func built(t *testing.T, more string) (root string) {
+	t.Helper()
+	root = filepath.Join(t.TempDir(), "root")
+	for _, err := range []error{
+		os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755),
+		os.WriteFile(filepath.Join(root, "usr/bin/tool"), []byte("a tool"+more), 0o755),
+		os.Chmod(filepath.Join(root, "usr/bin/tool"), 0o755|fs.ModeSetuid|fs.ModeSetgid),
+		os.Mkdir(filepath.Join(root, "closed"), 0o700),
+		os.WriteFile(filepath.Join(root, "closed/file"), nil, 0o000),
+		os.Chmod(filepath.Join(root, "closed"), 0o000),
+		os.Symlink("/etc/shadow", filepath.Join(root, "usr/out")),
+		os.Symlink("usr/bin", filepath.Join(root, "bin")),
+		unix.Mkfifo(filepath.Join(root, "usr/pipe"), 0o666),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func TestWhatWasBuiltIsKeptByWhatIsInIt(t *testing.T) {
+	f := image.In(t.TempDir(), disk.Ops{})
+	before, err := os.Lstat("/etc/shadow")
+	made, err2 := f.Put(built(t, ""), "of these", noon)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if made.Inputs != "of these" || !made.Built.Equal(noon) || made.Bytes != 6 || made.Files != 8 {
+		t.Errorf("it is %+v", made)
+	}
+	root := f.Root(made.Digest)
+	tool, err := os.Lstat(filepath.Join(root, "usr/bin/tool"))
+	if err != nil || tool.Mode() != 0o755 {
+		t.Errorf("a program runs with the rights of another: %v, %v", tool.Mode(), err)
+	}
+	if _, err := os.Lstat(filepath.Join(root, "usr/pipe")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a pipe is in it: %v", err)
+	}
+	if to, err := os.Readlink(filepath.Join(root, "usr/out")); err != nil || to != "/etc/shadow" {
+		t.Errorf("a link leads to %q, %v", to, err)
+	}
+	after, err := os.Lstat("/etc/shadow")
+	if err != nil || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("what a link leads to was touched: %v", err)
+	}
+	if read, err := f.Read(made.Digest); err != nil || read != made {
+		t.Errorf("it reads as %+v, %v", read, err)
+	}
+
+	again, err := f.Put(built(t, ""), "of others", noon.Add(time.Hour))
+	if err != nil || again.Digest != made.Digest {
+		t.Errorf("the same is another image: %+v, %v", again, err)
+	}
+	if other, err := f.Put(built(t, "!"), "of more", noon.Add(time.Hour)); err != nil || other.Digest == made.Digest {
+		t.Errorf("another is the same image: %+v, %v", other, err)
+	}
+	if all, err := f.List(); err != nil || len(all) != 2 {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+	if of, err := f.Of("of others"); err != nil || of.Digest != made.Digest {
+		t.Errorf("of others there is %+v, %v", of, err)
+	}
+	if _, err := f.Of("of nothing"); !errors.Is(err, image.ErrAbsent) {
+		t.Errorf("of nothing there is one: %v", err)
+	}
+}
+
+// TestOwnersOfABuildAreNoPartOfAnImage: another home gives its builds other uids.
+func TestOwnersOfABuildAreNoPartOfAnImage(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root gives files away")
+	}
+	f := image.In(t.TempDir(), disk.Ops{})
+	root := built(t, "")
+	for _, path := range []string{root, filepath.Join(root, "usr/bin/tool"), filepath.Join(root, "usr/out")} {
+		if err := os.Lchown(path, 0x78000005, 0x78000006); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := f.Put(root, "x", noon)
+	same, err2 := f.Put(built(t, ""), "x", noon)
+	if err := errors.Join(err, err2); err != nil || made.Digest != same.Digest {
+		t.Fatalf("%s and %s: %v", made.Digest, same.Digest, err)
+	}
+	for _, name := range []string{"", "usr/bin/tool", "usr/out"} {
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Join(f.Root(made.Digest), name), &st); err != nil || st.Uid != 0 || st.Gid != 0 {
+			t.Errorf("%q belongs to %d:%d, %v", name, st.Uid, st.Gid, err)
+		}
+	}
+}
+
+// TestALinkIsNoRoot: what a build leaves in the place of its result would be shown as the machine's own.
+func TestALinkIsNoRoot(t *testing.T) {
+	f := image.In(t.TempDir(), disk.Ops{})
+	for name, make := range map[string]func(at string) error{
+		"a link":  func(at string) error { return os.Symlink("/etc", at) },
+		"a file":  func(at string) error { return os.WriteFile(at, nil, 0o644) },
+		"nothing": func(string) error { return nil },
+	} {
+		at := filepath.Join(t.TempDir(), "root")
+		if err := make(at); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := f.Put(at, "x", noon); !errors.Is(err, image.ErrNone) {
+			t.Errorf("%s became %+v: %v", name, i, err)
+		}
+	}
+	if all, err := f.List(); err != nil || len(all) > 0 {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+}
+
+func TestAnImageIsNamedByADigestAlone(t *testing.T) {
+	f := image.In(t.TempDir(), disk.Ops{})
+	for _, name := range []string{"", "..", "../releases", strings.Repeat("g", 64), strings.Repeat("a", 63)} {
+		if _, err := f.Read(name); !errors.Is(err, image.ErrAbsent) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestWhereverPowerGoesAnImageIsWholeOrNotThere dies at each named operation of Put.
+func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
+	home := ""
+	put := func(ops disk.Ops) error {
+		_, err := image.In(home, ops).Put(built(t, ""), "x", noon)
+		return err
+	}
+	var points []string
+	home = t.TempDir()
+	if err := put(disk.Ops{Around: func(op string, do func() error) error { points = append(points, op); return do() }}); err != nil {
+		t.Fatal(err)
+	}
+	gone := errors.New("power is gone")
+	for n := range points {
+		for _, done := range []bool{false, true} {
+			home = t.TempDir()
+			i := 0
+			err := put(disk.Ops{Around: func(_ string, do func() error) error {
+				i++
+				switch {
+				case i < n+1:
+					return do()
+				case i == n+1 && done:
+					return errors.Join(do(), gone)
+				}
+				return gone
+			}})
+			if !errors.Is(err, gone) {
+				t.Fatalf("at %s: %v", points[n], err)
+			}
+			f := image.In(home, disk.Ops{})
+			all, err := f.List()
+			if err != nil || len(all) > 1 {
+				t.Fatalf("after %s there are %+v, %v", points[n], all, err)
+			}
+			if len(all) == 1 {
+				if _, err := os.Stat(filepath.Join(f.Root(all[0].Digest), "usr/bin/tool")); err != nil {
+					t.Errorf("after %s an image is half there: %v", points[n], err)
+				}
+			}
+			if _, err := f.Put(built(t, ""), "x", noon); err != nil {
+				t.Errorf("after %s none can be made: %v", points[n], err)
+			}
+			if _, err := f.Prune(time.Now().Add(2 * image.Young)); err != nil {
+				t.Error(err)
+			}
+			if left, err := os.ReadDir(f.Dir); err != nil || len(left) > 0 {
+				t.Errorf("after %s there are left %v, %v", points[n], left, err)
+			}
+		}
+	}
+}
+
+func TestWhatNobodyStartsFromGoesAfterADay(t *testing.T) {
+	f := image.In(t.TempDir(), disk.Ops{})
+	one, err := f.Put(built(t, ""), "1", noon)
+	two, err2 := f.Put(built(t, "!"), "2", noon)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := f.Prune(time.Now(), two.Digest); err != nil || len(removed) > 0 {
+		t.Errorf("a young one is gone: %v, %v", removed, err)
+	}
+	if removed, err := f.Prune(time.Now().Add(image.Young), two.Digest); err != nil || !slices.Equal(removed, []string{one.Digest}) {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	if all, err := f.List(); err != nil || len(all) != 1 || all[0].Digest != two.Digest {
+		t.Errorf("there are %+v, %v", all, err)
+	}
+}

@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/image"
+	"sallyport/internal/base/inert"
+	"sallyport/internal/base/release"
+	rehearse "sallyport/internal/drive/release"
+	"sallyport/internal/port/rehearsal"
+	"sallyport/internal/port/sandbox"
+)
+
+// builder is the program that builds images.
+const builder = "buildah"
+
+// aboveUIDs is how far above the uids of a home's sandboxes those of its builds lie.
+const aboveUIDs = 0x08000000
+
+// imageOf is the image that sandboxes of a home start from; "" = this machine's own programs, or the image has gone. A home that has lost
+// its image goes on by the machine's programs: by them an agent can make another.
+func imageOf(home string, ops disk.Ops) string {
+	if rehearsal.Here(home) {
+		return "" // no sandbox is started in there
+	}
+	of, err := release.In(home, ops).Image()
+	if err != nil || of == "" {
+		return ""
+	}
+	if _, err := image.In(home, ops).Read(of); err != nil {
+		return ""
+	}
+	return of
+}
+
+// Images is where the home keeps its images.
+func (c candidate) Images() image.Folder { return image.In(c.Home, c.Ops) }
+
+// Builder says who builds images here.
+func (c candidate) Builder() rehearse.Builder {
+	first := c.control.Settings.FirstUID
+	if os.Geteuid() != 0 || first == 0 {
+		return rehearse.Builder{Why: "only a daemon of root has the uids that a build needs"}
+	}
+	// A build sees what lies below /usr, and nothing else of this machine.
+	if path, err := exec.LookPath(builder); err != nil || !strings.HasPrefix(path, "/usr/") {
+		return rehearse.Builder{Why: builder + " is not installed here (sudo apt-get install " + builder + ")"}
+	}
+	return rehearse.Builder{Owner: sandbox.Owner{UID: first + aboveUIDs, GID: first + aboveUIDs}}
+}
+
+// bringTime is how long it may take to write out one image that this machine has.
+const bringTime = 10 * time.Minute
+
+// Bases writes those of the named images that this user has to a folder. They are the owner's own: nothing of an agent is run for that.
+func (c candidate) Bases(ctx context.Context, names []string, to string) error {
+	for n, name := range names {
+		full, err := c.ask(ctx, "inspect", "--type", "image", "--format", "{{.FromImage}}", name)
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			continue // it is not here: the build says so
+		}
+		if err != nil {
+			return fmt.Errorf("look for the image %s: %w", inert.Line(name), err)
+		}
+		at := filepath.Join(to, fmt.Sprintf("%d.tar", n))
+		err = c.Ops.Do("image:bring", func() error {
+			_, err := c.ask(ctx, "push", "-q", name, "oci-archive:"+at+":"+full)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("write out the image %s: %w", inert.Line(name), err)
+		}
+	}
+	return nil
+}
+
+// ask runs the builder on the owner's own images, and returns what it prints.
+func (c candidate) ask(ctx context.Context, words ...string) (string, error) {
+	ctx, end := context.WithTimeout(ctx, bringTime)
+	defer end()
+	cmd := exec.CommandContext(ctx, builder, words...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	cmd.Dir = "/"
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", builder, words[0], err, inert.Short(c.secrets.plain.Redact(lastLine(said.String())), lineBytesMax))
+	}
+	return strings.TrimSpace(string(out)), err
+}

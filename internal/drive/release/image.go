@@ -1,0 +1,282 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sallyport/internal/base/git"
+	"sallyport/internal/base/id"
+	"sallyport/internal/base/image"
+	"sallyport/internal/base/pattern"
+	"sallyport/internal/base/problem"
+	programs "sallyport/internal/base/release"
+	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
+	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
+	"sallyport/internal/port/sandbox"
+)
+
+// What a home's image is built of: what lies in its folder, and the manifests at the top of the home, which it may copy (SM-066, SM-067).
+const (
+	imageFolder = "image/"
+	dockerfile  = imageFolder + "Dockerfile"
+)
+
+var manifests = []string{"package.json", "package-lock.json", "tsconfig.json", "go.mod", "go.sum"}
+
+func ofImage(path string) bool {
+	return strings.HasPrefix(path, imageFolder) || slices.Contains(manifests, path)
+}
+
+const (
+	imageCommand  = "build of image/Dockerfile"
+	imageInputMax = 256 << 20 // bytes of what it is built of
+	imageDiskMax  = 32 << 30  // bytes that a build may write: each layer is a copy of all below it
+)
+
+// imageLine builds an image and leaves its root file system in /build/root. The folders of the builder's own are written by whoever runs
+// it; no setting of this machine is seen in there. Images that the machine has come as archives.
+const imageLine = `set -e
+mkdir -p /build/conf /build/run /build/store /build/tmp
+cd /build/conf
+echo '{"default":[{"type":"insecureAcceptAnything"}]}' > policy.json
+echo 'unqualified-search-registries = ["docker.io"]' > registries.conf
+printf '[storage]\ndriver = "vfs"\ngraphroot = "/build/store"\nrunroot = "/build/run"\n' > storage.conf
+: > containers.conf
+export CONTAINERS_REGISTRIES_CONF=$PWD/registries.conf CONTAINERS_STORAGE_CONF=$PWD/storage.conf CONTAINERS_CONF=$PWD/containers.conf
+export _CONTAINERS_USERNS_CONFIGURED=1 TMPDIR=/build/tmp HOME=/build/tmp
+by='--signature-policy /build/conf/policy.json'
+for base in /build/base/*.tar; do [ -e "$base" ] && buildah pull -q $by "oci-archive:$base" >/dev/null; done
+buildah bud $by --isolation chroot --network host --layers=false --pull=%s -t localhost/sallyport-image -f image/Dockerfile /workspace
+made=$(buildah from -q $by --pull-never localhost/sallyport-image)
+mv "$(buildah mount "$made")" /build/root
+`
+
+// withImage gives a candidate the image that a change makes of the home's Dockerfile. Only a change of what an image is built of builds one,
+// and what was built once of the same is not built again (SM-105). why says why none is built, though one would be.
+func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.Offer, c candidate) (_ candidate, why string, failed *proposal.CheckResult, err error) {
+	if !slices.ContainsFunc(o.Edits, func(e git.Edit) bool { return ofImage(e.Path) }) {
+		return c, "", nil, nil
+	}
+	inputs, sum, err := imageInputs(ctx, o)
+	if err != nil {
+		return c, "", nil, err
+	}
+	of := ""
+	if sum != "" {
+		images := rs.Host.Images()
+		made, err := images.Of(sum)
+		if errors.Is(err, image.ErrAbsent) {
+			builder := rs.Host.Builder()
+			if builder.Why != "" {
+				return c, builder.Why, nil, nil
+			}
+			made, failed, err = rs.buildImage(ctx, row, o, builder, inputs, sum)
+		}
+		if err != nil || failed != nil {
+			return c, "", failed, err
+		}
+		of = made.Digest
+	}
+	if of == c.is.Image {
+		return c, "", nil, nil
+	}
+
+	with := c.is
+	with.Image = of
+	releases := rs.Host.Releases()
+	if c.is, err = releases.Put(c.dir, with); err != nil {
+		return c, "", nil, fmt.Errorf("keep the programs with another image: %w", err)
+	}
+	c.dir, c.fresh = filepath.Join(releases.Dir, c.is.Digest), true
+	return c, "", nil, nil
+}
+
+// input is one file that an image may be built of.
+type input struct {
+	path string
+	is   git.Entry
+}
+
+// imageInputs lists what an image is built of, and names it by all that; "" if there is no Dockerfile.
+func imageInputs(ctx context.Context, o grounds.Offer) (all []input, sum string, err error) {
+	named := sha256.New()
+	bytes, is := int64(0), false
+	err = o.Host.List(ctx, o.Commit, func(path string, e git.Entry, size int64) error {
+		if !ofImage(path) || e.Mode == git.Submodule {
+			return nil
+		}
+		is = is || path == dockerfile && e.Mode != git.Symlink
+		bytes += max(0, size)
+		all = append(all, input{path, e})
+		fmt.Fprintf(named, "%q %s %s\n", path, e.Mode, e.OID)
+		return nil
+	})
+	if err == nil && bytes > imageInputMax {
+		err = problem.Errorf(problem.Refused, "", "what image/Dockerfile is built of has %d MiB, and at most %d MiB are taken", bytes>>20, imageInputMax>>20)
+	}
+	if err != nil || !is {
+		return nil, "", err
+	}
+	return all, hex.EncodeToString(named.Sum(nil)), nil
+}
+
+// buildImage builds an image in a sandbox whose programs are root of nobody's uids, and keeps its root file system.
+func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.Offer, b Builder, inputs []input, sum string) (made image.Image, failed *proposal.CheckResult, err error) {
+	rs.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "check", Text: imageCommand})
+	place, clear, err := rs.takePlace(row, "image")
+	if err != nil {
+		return made, nil, err
+	}
+	defer clear()
+	tree, work := filepath.Join(place, "tree"), filepath.Join(place, "work")
+	var text string
+	err = rs.Ops.Do("rehearsal:place", func() (err error) {
+		if text, err = writeInputs(ctx, o, tree, inputs); err != nil {
+			return err
+		}
+		return os.MkdirAll(filepath.Join(work, "base"), 0o700)
+	})
+	if err != nil {
+		return made, nil, fmt.Errorf("lay out what the image is built of: %w", err)
+	}
+	if err := rs.Host.Bases(ctx, bases(text), filepath.Join(work, "base")); err != nil {
+		return made, nil, err
+	}
+	err = rs.Ops.Do("rehearsal:own", func() error { return errors.Join(own(tree, b.Owner), own(work, b.Owner)) })
+	if err != nil {
+		return made, nil, err
+	}
+
+	run, err := rs.runBuilder(ctx, row, b, tree, work)
+	if err != nil {
+		return made, nil, fmt.Errorf("build the image: %w", err)
+	}
+	no := &proposal.CheckResult{Command: imageCommand, Took: run.Took, Why: run.Why() + unreached(run.Tail, rs.Host.Registries()), Tail: run.Tail}
+	if !run.OK() {
+		return made, no, nil
+	}
+	made, err = rs.Host.Images().Put(filepath.Join(work, "root"), sum, ledger.Now())
+	if errors.Is(err, image.ErrNone) {
+		no.Why = err.Error()
+		return made, no, nil
+	}
+	return made, nil, err
+}
+
+// writeInputs lays out what an image is built of, and returns its Dockerfile.
+func writeInputs(ctx context.Context, o grounds.Offer, tree string, inputs []input) (text string, err error) {
+	for _, in := range inputs {
+		at := filepath.Join(tree, in.path)
+		if !filepath.IsLocal(in.path) {
+			return "", fmt.Errorf("%q is no path of a tree", in.path)
+		}
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			return "", err
+		}
+		raw, err := readBlob(ctx, o.Host, in.is.OID)
+		switch {
+		case err != nil:
+		case in.is.Mode == git.Symlink:
+			err = os.Symlink(string(raw), at)
+		case in.is.Mode == git.Executable:
+			err = os.WriteFile(at, raw, 0o755)
+		default:
+			err = os.WriteFile(at, raw, 0o644)
+		}
+		if err != nil {
+			return "", err
+		}
+		if in.path == dockerfile {
+			text = string(raw)
+		}
+	}
+	return text, nil
+}
+
+func readBlob(ctx context.Context, from git.Dir, of git.OID) ([]byte, error) {
+	r, err := from.Blob(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(r)
+	return raw, errors.Join(err, r.Close())
+}
+
+// runBuilder runs the build. It reaches no network, unless the home lets builds reach registries.
+func (rs *Rehearsals) runBuilder(ctx context.Context, row change.Row, b Builder, tree, work string) (live.Ran, error) {
+	s := live.Subject{ID: row.ID.Subject(), Owner: b.Owner, Timeout: wholeMax}
+	s.DiskBytes = imageDiskMax
+	name := id.NewSession("image")
+	pull := "never"
+	var way live.Way
+	if rs.Host.Registries() {
+		var err error
+		if way, err = rs.Ways.Open(ctx, s, live.Outgoing{Session: name, Setup: true, Fetch: true}); err != nil {
+			return live.Ran{}, err
+		}
+		pull = "missing"
+	}
+	defer way.Close()
+	runner := live.CommandRunner{Defaults: live.Defaults{Home: rs.Defaults.Home, Limits: rs.Defaults.Limits}, Sandbox: rs.Sandbox, Secrets: rs.Secrets}
+	return runner.Run(ctx, s, live.Command{
+		Name: name, Line: fmt.Sprintf(imageLine, pull), Way: way, Tree: sandbox.Tree{Dir: tree}, Range: true,
+		Own: []sandbox.Bind{{Source: work, Target: "/build", Writable: true}},
+	})
+}
+
+// Builder says who builds images here; Why says why nobody does, and is "" otherwise.
+type Builder struct {
+	Owner sandbox.Owner // the first of the uids that it is root of
+	Why   string        // a clause
+}
+
+// based are the names that an image is built from: those that stand in the text as they are.
+var based = pattern.Of(`(?im)^[ \t]*FROM[ \t]+(?:--platform=\S+[ \t]+)?([a-z0-9][a-z0-9._/:@-]*)(?:[ \t]|\r?$)`)
+
+// bases returns the images that a Dockerfile names as what it stands on, each once; scratch is none.
+func bases(text string) (names []string) {
+	for _, m := range based().FindAllStringSubmatch(text, -1) {
+		if name := m[1]; name != "scratch" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// unreached says what a builder needs that the machine does not have; "" if that was not what failed.
+func unreached(tail string, registries bool) string {
+	absent := strings.Contains(tail, "image not known") || strings.Contains(tail, "no such image") || strings.Contains(tail, "not found in local") || strings.Contains(tail, "not available locally")
+	if !absent || registries {
+		return ""
+	}
+	return "; it stands on an image that this machine does not have: fetch it here (buildah pull), or write `host: {build: {registries: true}}` into sallyport.yaml"
+}
+
+// startsFrom says in a clause what sandboxes start from with a release, where that is another than now; "" = as they do now.
+func startsFrom(now, then programs.Release, images image.Folder) string {
+	if now.Image == then.Image {
+		return ""
+	}
+	if then.Image == "" {
+		return "sandboxes of groups start from this machine's own programs again, and from no image"
+	}
+	size := ""
+	if i, err := images.Read(then.Image); err == nil {
+		size = fmt.Sprintf(" (%d files, %d MiB)", i.Files, i.Bytes>>20)
+	}
+	return fmt.Sprintf("sandboxes of groups start from image %.12s%s, in the place of %s", then.Image, size, cmp.Or(short(now.Image), "this machine's own programs"))
+}
+
+func short(digest string) string { return digest[:min(12, len(digest))] }

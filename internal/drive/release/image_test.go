@@ -1,0 +1,199 @@
+package release_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/release"
+	"sallyport/internal/path/change"
+	"sallyport/internal/port/rehearsal"
+	"sallyport/internal/port/sandbox"
+)
+
+const ofStandIn = "FROM scratch\nFROM Debian:12 AS other\nFROM registry.example.org:5000/base@sha256:0123 \nfrom --platform=linux/amd64 debian:12\nFROM $BASE\nFROM -evil\n# FROM comment\n"
+
+// builds has a host build images, each of which holds what its Dockerfile says.
+func (s *stage) builds(t *testing.T, more func(spec sandbox.Spec) int) (count *int) {
+	t.Helper()
+	s.host.builder = release.Builder{Owner: sandbox.Owner{UID: 0x78000000, GID: 0x78000000}}
+	if os.Geteuid() != 0 {
+		s.host.builder.Owner = sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	}
+	count = new(int)
+	others := s.makes
+	s.makes = func(spec sandbox.Spec) int {
+		if !strings.Contains(spec.Argv[2], "buildah bud") {
+			return others(spec)
+		}
+		*count++
+		if more != nil {
+			if status := more(spec); status != 0 {
+				return status
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(spec.Tree.Dir, "image/Dockerfile"))
+		work := spec.Own[slices.IndexFunc(spec.Own, func(b sandbox.Bind) bool { return b.Target == "/build" && b.Writable })].Source
+		if err = errors.Join(err, os.MkdirAll(filepath.Join(work, "root/usr"), 0o755), os.WriteFile(filepath.Join(work, "root/usr/file"), text, 0o644)); err != nil {
+			t.Error(err)
+		}
+		return 0
+	}
+	return count
+}
+
+func rehearsed(int) (rehearsal.Report, int) { return well(), 0 }
+
+// TestAnImageIsBuiltOfWhatAChangeHasOfItAndIsPartOfTheRelease holds SM-067 and SM-105.
+func TestAnImageIsBuiltOfWhatAChangeHasOfItAndIsPartOfTheRelease(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		withSource(h, map[string]string{"src/secret.go": "package main\n", "go.mod": "module x\n", "groups/other/words.md": "private\n"})
+		s, _ := stagedMore(h, map[string]string{"image/Dockerfile": ofStandIn, "image/list.txt": "ffmpeg\n"}, rehearsed)
+		var saw []string
+		count := s.builds(t, func(spec sandbox.Spec) int {
+			if !spec.Range || spec.Owner != s.host.builder.Owner || spec.Egress != "" || len(spec.Binds)+len(spec.Mounts) > 0 || spec.Tree.GitDir != "" {
+				t.Errorf("it is built in %+v", spec)
+			}
+			saw = names(t, spec.Tree.Dir)
+			return 0
+		})
+		c, _ := s.Begin()
+		p := s.Show(c, s.Offer(c)).Proposal
+		if want := []string{"go.mod", "image/Dockerfile", "image/list.txt"}; !slices.Equal(saw, want) || *count != 1 {
+			t.Errorf("it is built %d times, of %q", *count, saw)
+		}
+		if want := []string{"Debian:12", "registry.example.org:5000/base@sha256:0123", "debian:12"}; !slices.Equal(s.host.bases, want) {
+			t.Errorf("it stands on %q", s.host.bases)
+		}
+		got := p.Card.Host
+		releases, err := s.host.Releases().List()
+		images, err2 := s.host.Images().List()
+		if err := errors.Join(err, err2); err != nil || len(releases) != 1 || len(images) != 1 {
+			t.Fatalf("%+v, %+v, %v", releases, images, err)
+		}
+		if r := releases[0]; got == nil || got.Release != r.Digest || r.Image != images[0].Digest || r.Build != "now" || r.Schema != 7 {
+			t.Errorf("the card says %+v of %+v", got, releases[0])
+		}
+		about, _, _ := p.Tell("echo")
+		if words := fmt.Sprintf("sandboxes of groups start from image %.12s (3 files, 0 MiB), in the place of this machine's own programs", images[0].Digest); !strings.Contains(about, words) {
+			t.Errorf("the card in a conversation lacks %q:\n%s", words, about)
+		}
+		if left, err := os.ReadDir(h.Parts.Settings.Rehearsals); err != nil || len(left) > 0 {
+			t.Errorf("it left %v, %v", left, err)
+		}
+	})
+}
+
+// TestWhatWasBuiltOnceOfTheSameIsNotBuiltAgain holds SM-105, and that a change of something else builds none.
+func TestWhatWasBuiltOnceOfTheSameIsNotBuiltAgain(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "image/Dockerfile", rehearsed)
+		count := s.builds(t, nil)
+		c, _ := s.Begin()
+		first := s.Show(c, s.Offer(c)).Proposal.Card.Host
+		second := s.Show(c, s.Offer(c)).Proposal.Card.Host
+		if *count != 1 || first == nil || second == nil || first.Release == "" || first.Release != second.Release {
+			t.Errorf("it was built %d times: %+v, %+v", *count, first, second)
+		}
+	})
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		withSource(h, map[string]string{"image/Dockerfile": "FROM scratch\n"})
+		s, _ := staged(h, "docs/page.md", rehearsed)
+		s.host.image = strings.Repeat("a", 64)
+		count := s.builds(t, nil)
+		c, _ := s.Begin()
+		if got := s.Show(c, s.Offer(c)).Proposal.Card.Host; *count != 0 || got.Release != "" || got.StartsFrom != "" {
+			t.Errorf("it was built %d times: %+v", *count, got)
+		}
+	})
+}
+
+// TestAHomeWithoutADockerfileStartsFromTheMachineAgain holds that a change is the way out of an image, too.
+func TestAHomeWithoutADockerfileStartsFromTheMachineAgain(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "image/notes.md", rehearsed)
+		s.host.image = strings.Repeat("a", 64)
+		count := s.builds(t, nil)
+		c, _ := s.Begin()
+		got := s.Show(c, s.Offer(c)).Proposal.Card.Host
+		if *count != 0 || got == nil || got.Release == "" || got.StartsFrom != "sandboxes of groups start from this machine's own programs again, and from no image" {
+			t.Errorf("it was built %d times: %+v", *count, got)
+		}
+	})
+}
+
+// TestACardSaysWhyNoImageIsBuilt holds SM-067 and SM-105 where none can be: nobody approves a Dockerfile for what it does not do.
+func TestACardSaysWhyNoImageIsBuilt(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "image/Dockerfile", rehearsed)
+		s.host.builder.Why = "buildah is not installed here"
+		c, _ := s.Begin()
+		p := s.Show(c, s.Offer(c)).Proposal
+		about, _, _ := p.Tell("echo")
+		if got := p.Card.Host; got == nil || got.Release != "" || !strings.Contains(about, "no image is built of image/Dockerfile: buildah is not installed here") {
+			t.Errorf("the card says %+v:\n%s", got, about)
+		}
+	})
+}
+
+// TestAnImageThatDoesNotBuildGoesBackToItsAgent holds SM-913: nobody is asked, and the agent hears what was printed.
+func TestAnImageThatDoesNotBuildGoesBackToItsAgent(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, troupe := staged(h, "image/Dockerfile", rehearsed)
+		s.builds(t, func(spec sandbox.Spec) int {
+			fmt.Fprintln(spec.Stderr, "Error: creating build container: debian:12: image not known")
+			return 125
+		})
+		c, _ := s.Begin()
+		d := s.Is(c, s.Propose(c), change.Working)
+		if len(d.Proposal.Card.Checks) != 1 || d.Proposal.Card.Checks[0].OK {
+			t.Errorf("its card says %+v", d.Proposal.Card)
+		}
+		told := troupe.Told()
+		for _, words := range []string{"build of image/Dockerfile", "image not known", "fetch it here (buildah pull)"} {
+			if last := told[len(told)-1]; !strings.Contains(last, words) {
+				t.Errorf("its agent does not hear %q: %q", words, last)
+			}
+		}
+	})
+}
+
+// TestABuildThatLeavesALinkHasBuiltNothing: shown in the place of the machine's programs it would lead anywhere.
+func TestABuildThatLeavesALinkHasBuiltNothing(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, troupe := staged(h, "image/Dockerfile", rehearsed)
+		s.builds(t, nil)
+		s.makes = func(spec sandbox.Spec) int {
+			if err := os.Symlink("/etc", filepath.Join(spec.Own[0].Source, "root")); err != nil {
+				t.Error(err)
+			}
+			return 0
+		}
+		c, _ := s.Begin()
+		s.Is(c, s.Propose(c), change.Working)
+		if told := troupe.Told(); !strings.Contains(told[len(told)-1], "what was built is no root file system") {
+			t.Errorf("its agent hears %q", told)
+		}
+	})
+}
+
+// names lists the files below a folder.
+func names(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			rest, _ := filepath.Rel(dir, path)
+			all = append(all, rest)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return all
+}
