@@ -34,8 +34,9 @@ type Command struct {
 	Cache      sandbox.Cache
 	Own        []sandbox.Bind // of the host's own, shown beside the tree
 	Background bool
-	Range      bool // its programs are root of a range of uids, from the subject's owner on
-	Kept       int  // bytes of the end of what it prints; 0 = tailBytes
+	Image      string // a root file system to start from; "" = what the runner has others start from
+	Range      bool   // its programs are root of a range of uids, from the subject's owner on
+	Kept       int    // bytes of the end of what it prints; 0 = tailBytes
 }
 
 // Ran is what came of a command.
@@ -64,7 +65,7 @@ func (r CommandRunner) Run(ctx context.Context, s Subject, c Command) (Ran, erro
 	clean := r.Secrets.Redactor(out) // before the beginning is cut off, or the rest of a secret would stay
 	both := &together{to: clean}
 	spec.ID, spec.Tree, spec.Cache, spec.Background = string(c.Name), c.Tree, c.Cache, c.Background
-	spec.Range = c.Range
+	spec.Range, spec.Image = c.Range, cmp.Or(c.Image, spec.Image)
 	spec.Own = append(spec.Own, c.Own...)
 	spec.Argv, spec.Stdout, spec.Stderr = []string{"/bin/sh", "-c", c.Line}, both, both
 

@@ -54,7 +54,8 @@ const (
 type candidate struct {
 	dir   string // with its programs
 	is    programs.Release
-	fresh bool // it was built for this change
+	fresh bool   // it was built for this change
+	tried string // what was tried of it beside a rehearsal, a clause
 }
 
 // choose returns what the host would run by: the release that is named or, where the source changes, what is built of it; else what runs now.

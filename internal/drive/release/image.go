@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -41,6 +42,7 @@ func ofImage(path string) bool {
 
 const (
 	imageCommand  = "build of image/Dockerfile"
+	imageTryMax   = time.Minute
 	imageInputMax = 256 << 20 // bytes of what it is built of
 	imageDiskMax  = 32 << 30  // bytes that a build may write: each layer is a copy of all below it
 )
@@ -91,6 +93,11 @@ func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.O
 	}
 	if of == c.is.Image {
 		return c, "", nil, nil
+	}
+	if of != "" {
+		if c.tried, failed, err = rs.startFrom(ctx, row, o, of); failed != nil || err != nil {
+			return c, "", failed, err
+		}
 	}
 
 	with := c.is
@@ -234,6 +241,34 @@ func (rs *Rehearsals) runBuilder(ctx context.Context, row change.Row, b Builder,
 		Name: name, Line: fmt.Sprintf(imageLine, pull), Way: way, Tree: sandbox.Tree{Dir: tree}, Range: true,
 		Own: []sandbox.Bind{{Source: work, Target: "/build", Writable: true}},
 	})
+}
+
+// startFrom tries whether a sandbox starts from an image, by what starts it now, and whether a shell runs there. It returns what was tried.
+func (rs *Rehearsals) startFrom(ctx context.Context, row change.Row, o grounds.Offer, of string) (tried string, failed *proposal.CheckResult, err error) {
+	w := rs.Opener.With(row, o.Host, o.Judging)
+	place, clear, err := rs.takePlace(row, "try")
+	if err != nil {
+		return "", nil, err
+	}
+	defer clear()
+	if err := rs.Ops.Do("rehearsal:own", func() error { return own(place, w.Spec.Owner) }); err != nil {
+		return "", nil, err
+	}
+	runner := live.CommandRunner{Defaults: live.Defaults{Home: rs.Defaults.Home, Limits: rs.Defaults.Limits}, Sandbox: rs.Sandbox, Secrets: rs.Secrets}
+	s := live.Subject{ID: row.ID.Subject(), Owner: w.Spec.Owner, Timeout: imageTryMax}
+	run, err := runner.Run(ctx, s, live.Command{Name: id.NewSession("image"), Line: "exit 0", Tree: sandbox.Tree{Dir: place}, Image: rs.Host.Images().Root(of)})
+	no := &proposal.CheckResult{Command: imageCommand, Took: run.Took, Tail: run.Tail}
+	switch {
+	case ctx.Err() != nil:
+		return "", nil, context.Cause(ctx)
+	case err != nil:
+		no.Why = "no sandbox starts from it: " + problem.Of(err).Text
+		return "", no, nil
+	case !run.OK():
+		no.Why = "its shell does not run in a sandbox: " + run.Why()
+		return "", no, nil
+	}
+	return fmt.Sprintf("a sandbox starts from its image, and a shell runs there (%s)", run.Took.Round(10*time.Millisecond)), nil, nil
 }
 
 // Builder says who builds images here; Why says why nobody does, and is "" otherwise.

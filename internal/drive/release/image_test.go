@@ -62,6 +62,8 @@ func TestAnImageIsBuiltOfWhatAChangeHasOfItAndIsPartOfTheRelease(t *testing.T) {
 			saw = names(t, spec.Tree.Dir)
 			return 0
 		})
+		var started sandbox.Spec
+		s.starts = func(spec sandbox.Spec) int { started = spec; return 0 }
 		c, _ := s.Begin()
 		p := s.Show(c, s.Offer(c)).Proposal
 		if want := []string{"go.mod", "image/Dockerfile", "image/list.txt"}; !slices.Equal(saw, want) || *count != 1 {
@@ -78,6 +80,12 @@ func TestAnImageIsBuiltOfWhatAChangeHasOfItAndIsPartOfTheRelease(t *testing.T) {
 		}
 		if r := releases[0]; got == nil || got.Release != r.Digest || r.Image != images[0].Digest || r.Build != "now" || r.Schema != 7 {
 			t.Errorf("the card says %+v of %+v", got, releases[0])
+		}
+		if spec := started; spec.Image != s.host.Images().Root(images[0].Digest) || spec.Range || spec.Egress != "" || len(spec.Binds)+len(spec.Mounts)+len(spec.Own) > 0 {
+			t.Errorf("it is tried in %+v", spec)
+		}
+		if len(got.Rehearsed) != 6 || got.Rehearsed[0] != "a sandbox starts from its image, and a shell runs there (0s)" {
+			t.Errorf("it was rehearsed: %q", got.Rehearsed)
 		}
 		about, _, _ := p.Tell("echo")
 		if words := fmt.Sprintf("sandboxes of groups start from image %.12s (3 files, 0 MiB), in the place of this machine's own programs", images[0].Digest); !strings.Contains(about, words) {
@@ -158,6 +166,25 @@ func TestAnImageThatDoesNotBuildGoesBackToItsAgent(t *testing.T) {
 		for _, words := range []string{"build of image/Dockerfile", "image not known", "fetch it here (buildah pull)"} {
 			if last := told[len(told)-1]; !strings.Contains(last, words) {
 				t.Errorf("its agent does not hear %q: %q", words, last)
+			}
+		}
+	})
+}
+
+// TestAnImageWithoutAShellGoesBackToItsAgent: no agent could work there.
+func TestAnImageWithoutAShellGoesBackToItsAgent(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, troupe := staged(h, "image/Dockerfile", rehearsed)
+		s.builds(t, nil)
+		s.starts = func(spec sandbox.Spec) int {
+			fmt.Fprintln(spec.Stderr, "sh: no such library")
+			return 127
+		}
+		c, _ := s.Begin()
+		s.Is(c, s.Propose(c), change.Working)
+		for _, words := range []string{"its shell does not run in a sandbox", "sh: no such library"} {
+			if told := troupe.Told(); !strings.Contains(told[len(told)-1], words) {
+				t.Errorf("its agent does not hear %q: %q", words, told)
 			}
 		}
 	})

@@ -139,6 +139,9 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 	default:
 		h.Not = append(h.Not, runnerLauncher)
 	}
+	if c.tried != "" {
+		h.Rehearsed = append(h.Rehearsed, c.tried)
+	}
 	for _, s := range report.Done {
 		h.Rehearsed = append(h.Rehearsed, fmt.Sprintf("%s (%s)", stepNames[s.Name], s.Took.Round(10*time.Millisecond)))
 		if s.Name == rehearsal.Start {

@@ -91,9 +91,10 @@ func (h *host) Copy(_ context.Context, to string, _ int) error {
 // stage is a home in which a rehearsal is played.
 type stage struct {
 	*drivetest.Assistants
-	host  *host
-	plays func(n int) (rehearsal.Report, int) // the nth rehearsal, from 1, and its exit status
-	makes func(spec sandbox.Spec) int         // a build
+	host   *host
+	plays  func(n int) (rehearsal.Report, int) // the nth rehearsal, from 1, and its exit status
+	makes  func(spec sandbox.Spec) int         // a build
+	starts func(spec sandbox.Spec) int         // from an image
 
 	mu    sync.Mutex
 	specs []sandbox.Spec
@@ -120,6 +121,12 @@ func stagedMore(h *drivetest.Home, files map[string]string, plays func(n int) (r
 	h.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
 		if len(spec.Argv) > 2 && (strings.Contains(spec.Argv[2], "make build") || strings.Contains(spec.Argv[2], "buildah bud")) {
 			return s.makes(spec)
+		}
+		if spec.Image != "" {
+			if s.starts == nil {
+				return 0
+			}
+			return s.starts(spec)
 		}
 		if len(spec.Argv) < 3 || spec.Argv[2] != "rehearse" {
 			return others(spec, killed)
