@@ -15,13 +15,17 @@ func Registries() []Rule {
 		"repo.maven.apache.org", "repo1.maven.org", // Java
 		"services.gradle.org",               // Gradle itself
 		"repo.hex.pm", "repo.packagist.org", // Elixir, PHP
+		"deb.debian.org", "security.debian.org", // Debian
+		"archive.ubuntu.com", "security.ubuntu.com", // Ubuntu
+		"dl-cdn.alpinelinux.org", // Alpine
 	} {
 		rules = append(rules, Rule{Host: host, From: FromRegistries})
 	}
 	for _, host := range []string{
 		"registry.npmjs.org", "registry.yarnpkg.com", "npm.jsr.io", "jsr.io", // JavaScript
 		"rubygems.org", "api.nuget.org", "pub.dev", // Ruby, .NET, Dart
-		"plugins.gradle.org", // Gradle
+		"plugins.gradle.org",                                                         // Gradle
+		"registry-1.docker.io", "auth.docker.io", "production.cloudflare.docker.com", // images
 	} {
 		rules = append(rules, Rule{Host: host, Methods: []string{"GET", "HEAD"}, From: FromRegistries})
 	}
