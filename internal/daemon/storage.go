@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/image"
 	"sallyport/internal/base/leftover"
 	"sallyport/internal/door/client"
 	"sallyport/internal/host/storage"
@@ -30,6 +31,9 @@ func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
 	if groups, ok := d.sandbox.(leftover.Part); ok {
 		parts.Left = append(parts.Left, groups)
 	}
+	parts.Left = append(parts.Left, past{d}, leftover.Names{
+		Folder: candidate{d}.Images().Dir, Patterns: []string{image.HalfMade}, Goes: leftover.InTime, Ops: d.Ops, Op: "image:discard",
+	})
 	if d.Grace != 0 {
 		parts.Retention.Grace = d.Grace
 	}

@@ -47,13 +47,13 @@ func In(home string, ops disk.Ops) Folder {
 	return Folder{Dir: filepath.Join(home, ".state", "images"), Ops: ops}
 }
 
-// Young is how old an image is at least before Prune takes it: a release that is being made may not name it yet.
-const Young = 24 * time.Hour
-
 const (
 	card       = "image.json"
 	rootFolder = "root"
 	comingName = ".new-"
+
+	// HalfMade are the names of what a crash has left in the folder.
+	HalfMade = comingName + "*"
 )
 
 // ErrNone says that something is no root file system: a link, or no folder.
@@ -242,28 +242,15 @@ func seal(path string, mode fs.FileMode) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, err
 }
 
-// Prune removes all images but those to keep and the young ones, and what a crash has left; it returns what it removed.
-func (f Folder) Prune(now time.Time, keep ...string) (removed []string, err error) {
-	entries, err := os.ReadDir(f.Dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+// Remove removes an image: it is never half there under its name.
+func (f Folder) Remove(digest string) error {
+	going := filepath.Join(f.Dir, comingName+"old-"+digest)
+	err := whole.Remove(f.Ops, "image:discard", going) // what an earlier one left
+	if err == nil {
+		err = f.Ops.Do("image:retire", func() error { return os.Rename(filepath.Join(f.Dir, digest), going) })
 	}
-	var errs []error
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || slices.Contains(keep, e.Name()) || now.Sub(info.ModTime()) < Young {
-			continue // gone meanwhile is as good
-		}
-		going := filepath.Join(f.Dir, e.Name())
-		if !strings.HasPrefix(e.Name(), comingName) { // never half there under its name
-			to := filepath.Join(f.Dir, comingName+"old-"+e.Name())
-			if err := f.Ops.Do("image:retire", func() error { return os.Rename(going, to) }); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			removed, going = append(removed, e.Name()), to
-		}
-		errs = append(errs, whole.Remove(f.Ops, "image:discard", going))
+	if err != nil {
+		return err
 	}
-	return removed, errors.Join(errs...)
+	return whole.Remove(f.Ops, "image:discard", going)
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,30 +184,21 @@ func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
 			if _, err := f.Put(built(t, ""), "x", noon); err != nil {
 				t.Errorf("after %s none can be made: %v", points[n], err)
 			}
-			if _, err := f.Prune(time.Now().Add(2 * image.Young)); err != nil {
-				t.Error(err)
-			}
-			if left, err := os.ReadDir(f.Dir); err != nil || len(left) > 0 {
-				t.Errorf("after %s there are left %v, %v", points[n], left, err)
-			}
 		}
 	}
 }
 
-func TestWhatNobodyStartsFromGoesAfterADay(t *testing.T) {
+func TestAnImageThatIsRemovedIsGone(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
 	one, err := f.Put(built(t, ""), "1", noon)
 	two, err2 := f.Put(built(t, "!"), "2", noon)
-	if err := errors.Join(err, err2); err != nil {
+	if err := errors.Join(err, err2, f.Remove(one.Digest)); err != nil {
 		t.Fatal(err)
-	}
-	if removed, err := f.Prune(time.Now(), two.Digest); err != nil || len(removed) > 0 {
-		t.Errorf("a young one is gone: %v, %v", removed, err)
-	}
-	if removed, err := f.Prune(time.Now().Add(image.Young), two.Digest); err != nil || !slices.Equal(removed, []string{one.Digest}) {
-		t.Errorf("removed %v, %v", removed, err)
 	}
 	if all, err := f.List(); err != nil || len(all) != 1 || all[0].Digest != two.Digest {
 		t.Errorf("there are %+v, %v", all, err)
+	}
+	if left, err := os.ReadDir(f.Dir); err != nil || len(left) != 1 {
+		t.Errorf("it left %v, %v", left, err)
 	}
 }

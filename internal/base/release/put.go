@@ -192,9 +192,26 @@ func (f Folder) place(coming, digest string) error {
 func aside(coming string) string { return coming + ".aside" }
 
 // Prune removes all releases but the newest keep, the current and the previous one, and those to spare; and what a crash
-// in Put or Prune has left, unless a Put is under way. One whose release.json has changed can never be started, and goes
-// too. It returns what it removed, the newest first.
+// in Put or Prune has left, unless a Put is under way. It returns what it removed, the newest first.
 func (f Folder) Prune(keep int, spare ...string) (removed []Release, err error) {
+	past, err := f.Past(keep, spare...)
+	if past == nil && err != nil {
+		return nil, err
+	}
+	errs := []error{err}
+	for _, r := range past {
+		gone, err := f.Remove(r.Digest)
+		if gone {
+			removed = append(removed, r)
+		}
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(append(errs, f.sweep())...)
+}
+
+// Past returns the releases that Prune removes, the newest first. One whose release.json has changed can never be started,
+// and is among them. While it is not known which one runs there are none, and an error.
+func (f Folder) Past(keep int, spare ...string) (past []Release, err error) {
 	for _, named := range []func() (string, error){f.Current, f.Previous} {
 		digest, err := named()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -211,24 +228,28 @@ func (f Folder) Prune(keep int, spare ...string) (removed []Release, err error) 
 		all = append(all, Release{Digest: wrong.Digest})
 		return true
 	})
+	past = []Release{}
 	for n, r := range all {
-		if n < keep && r.Files != nil || slices.Contains(spare, r.Digest) {
-			continue
+		if (n >= keep || r.Files == nil) && !slices.Contains(spare, r.Digest) {
+			past = append(past, r)
 		}
-		going := f.path(goingName + r.Digest)
-		err := f.discard(going) // what an earlier one left
-		if err == nil {
-			err = f.Ops.Do("release:remove", func() error {
-				return errors.Join(os.Rename(f.path(r.Digest), going), persist(f.Dir))
-			})
-		}
-		if err == nil {
-			removed = append(removed, r)
-			err = f.discard(going)
-		}
-		errs = append(errs, err)
 	}
-	return removed, errors.Join(append(errs, f.sweep())...)
+	return past, errors.Join(errs...)
+}
+
+// Remove removes one release; gone says that it has no name any more.
+func (f Folder) Remove(digest string) (gone bool, err error) {
+	going := f.path(goingName + digest)
+	err = f.discard(going) // what an earlier one left
+	if err == nil {
+		err = f.Ops.Do("release:remove", func() error {
+			return errors.Join(os.Rename(f.path(digest), going), persist(f.Dir))
+		})
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, f.discard(going)
 }
 
 // sweep removes what a crash left.
