@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/image"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/release"
+	"sallyport/internal/door/api"
 	rehearse "sallyport/internal/drive/release"
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
@@ -98,4 +99,30 @@ func (c candidate) ask(ctx context.Context, words ...string) (string, error) {
 		err = fmt.Errorf("%s %s: %w: %s", builder, words[0], err, inert.Short(c.secrets.plain.Redact(lastLine(said.String())), lineBytesMax))
 	}
 	return strings.TrimSpace(string(out)), err
+}
+
+// checkImage says what sandboxes of groups start from, where that is or should be an image.
+func (d *Daemon) checkImage() []api.Check {
+	check := api.Check{Name: "image"}
+	named, err := candidate{d}.Releases().Image()
+	switch _, absent := os.Lstat(filepath.Join(d.Home, "image", "Dockerfile")); {
+	case err != nil:
+		check.Detail, check.Fix = fmt.Sprintf("it is not known what sandboxes of groups are to start from: %s", inert.Line(err.Error())), "sallyport release list"
+	case d.image != "":
+		check.OK, check.Detail = true, fmt.Sprintf("sandboxes of groups start from image %.12s", d.image)
+		if i, err := (candidate{d}).Images().Read(d.image); err == nil {
+			check.Detail += fmt.Sprintf(", of %d files and %d MiB, built at %s", i.Files, i.Bytes>>20, i.Built.Local().Format(time.DateTime))
+		}
+	case named != "":
+		check.Detail = fmt.Sprintf("the image %.12s that sandboxes of groups are to start from is gone: they start from this machine's programs", named)
+		check.Fix = "ask an agent for any change in image/, which builds it again"
+	case absent != nil:
+		return nil
+	default:
+		check.Detail, check.Fix = "there is an image/Dockerfile, and no image was built of it: sandboxes of groups start from this machine's programs", "ask an agent for any change in image/: an image is built with a change of it"
+		if b := (candidate{d}).Builder(); b.Why != "" {
+			check.Detail += "; none is built here: " + b.Why
+		}
+	}
+	return []api.Check{check}
 }

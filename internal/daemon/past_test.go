@@ -68,7 +68,9 @@ func TestWhatNobodyRunsByAnyMoreIsLeftOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, it := range items {
-			n := slices.IndexFunc(all, func(r release.Release) bool { return strings.HasSuffix(it.Path, r.Digest) || strings.HasSuffix(it.Path, r.Image) })
+			n := slices.IndexFunc(all, func(r release.Release) bool {
+				return strings.HasSuffix(it.Path, r.Digest) || strings.HasSuffix(it.Path, r.Image)
+			})
 			what = append(what, fmt.Sprintf("%s %d", it.What, n))
 			if gone, err := it.Remove(t.Context()); !gone || err != nil {
 				t.Errorf("%s: %v %v", it.Path, gone, err)
