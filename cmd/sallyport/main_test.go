@@ -74,6 +74,11 @@ func TestScripts(t *testing.T) {
 				_, err := exec.LookPath("setpriv")
 				return os.Geteuid() == 0 && err == nil, nil
 			}
+			if cond == "builder" { // of images, here of busybox
+				_, err := exec.LookPath("buildah")
+				_, err2 := exec.LookPath("busybox")
+				return os.Geteuid() == 0 && err == nil && err2 == nil, nil
+			}
 			if cond == "long" { // as `make soak` has it
 				return disktest.Long(), nil
 			}

@@ -290,6 +290,9 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 	if report.OwnUID {
 		s.FirstUID = firstUID(d.Home)
 	}
+	if d.image != "" {
+		s.Image = candidate{d}.Images().Root(d.image)
+	}
 	return control.Parts{
 		DB: d.db, Owner: owner, Home: d.Home, Workspaces: d.spaces,
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},

@@ -90,7 +90,11 @@ func (c candidate) ask(ctx context.Context, words ...string) (string, error) {
 	ctx, end := context.WithTimeout(ctx, bringTime)
 	defer end()
 	cmd := exec.CommandContext(ctx, builder, words...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	for _, name := range []string{"PATH", "HOME", "CONTAINERS_STORAGE_CONF"} {
+		if value, is := os.LookupEnv(name); is {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	cmd.Dir = "/"
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -243,7 +243,8 @@ func (rs *Rehearsals) runBuilder(ctx context.Context, row change.Row, b Builder,
 	})
 }
 
-// startFrom tries whether a sandbox starts from an image, by what starts it now, and whether a shell runs there. It returns what was tried.
+// startFrom tries whether a sandbox starts from an image, by what starts it now, and whether there is what every agent needs: a shell, and
+// git to propose what it made. It returns what was tried.
 func (rs *Rehearsals) startFrom(ctx context.Context, row change.Row, o grounds.Offer, of string) (tried string, failed *proposal.CheckResult, err error) {
 	w := rs.Opener.With(row, o.Host, o.Judging)
 	place, clear, err := rs.takePlace(row, "try")
@@ -256,7 +257,7 @@ func (rs *Rehearsals) startFrom(ctx context.Context, row change.Row, o grounds.O
 	}
 	runner := live.CommandRunner{Defaults: live.Defaults{Home: rs.Defaults.Home, Limits: rs.Defaults.Limits}, Sandbox: rs.Sandbox, Secrets: rs.Secrets}
 	s := live.Subject{ID: row.ID.Subject(), Owner: w.Spec.Owner, Timeout: imageTryMax}
-	run, err := runner.Run(ctx, s, live.Command{Name: id.NewSession("image"), Line: "exit 0", Tree: sandbox.Tree{Dir: place}, Image: rs.Host.Images().Root(of)})
+	run, err := runner.Run(ctx, s, live.Command{Name: id.NewSession("image"), Line: "git --version", Tree: sandbox.Tree{Dir: place}, Image: rs.Host.Images().Root(of)})
 	no := &proposal.CheckResult{Command: imageCommand, Took: run.Took, Tail: run.Tail}
 	switch {
 	case ctx.Err() != nil:
@@ -265,10 +266,10 @@ func (rs *Rehearsals) startFrom(ctx context.Context, row change.Row, o grounds.O
 		no.Why = "no sandbox starts from it: " + problem.Of(err).Text
 		return "", no, nil
 	case !run.OK():
-		no.Why = "its shell does not run in a sandbox: " + run.Why()
+		no.Why = "a shell and git, which agents need, do not run in a sandbox that starts from it: " + run.Why()
 		return "", no, nil
 	}
-	return fmt.Sprintf("a sandbox starts from its image, and a shell runs there (%s)", run.Took.Round(10*time.Millisecond)), nil, nil
+	return fmt.Sprintf("a sandbox starts from its image, and a shell and git run there (%s)", run.Took.Round(10*time.Millisecond)), nil, nil
 }
 
 // Builder says who builds images here; Why says why nobody does, and is "" otherwise.
