@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/daemon"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
+	"sallyport/internal/store/sqlite/sqlitetest"
 )
 
 // hostWish is a change of the host itself, and hostFile what it changes.
@@ -165,6 +166,11 @@ func (w *hosting) dies(t *testing.T, word, step, where string) {
 	at := w.decides(t, word, d.gone, said)
 	w.judgeHost(t, d, at, said, word == "confirm" && where == never)
 	w.quit(t, d)
+	if w.newer {
+		back := wentBack(w.home)
+		back.Change = w.change
+		sqlitetest.WentBack(t, back)
+	}
 	if where != never {
 		if raw, err := os.ReadFile(log); err != nil || !strings.Contains(string(raw), "\nkilled ") {
 			t.Logf("nobody came to %s of step %s: %v", where, step, err)
@@ -185,6 +191,11 @@ func (w *hosting) forget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	copies, err := filepath.Glob(filepath.Join(w.dir, "went-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs = append(logs, copies...)
 	for _, path := range append(logs, w.place.log) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)

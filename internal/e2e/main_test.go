@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/daemon"
 	"sallyport/internal/door/client"
@@ -30,6 +32,8 @@ import (
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest/scripttest"
 	"sallyport/internal/screen/cli"
+	"sallyport/internal/store"
+	"sallyport/internal/store/sqlite/sqlitetest"
 )
 
 // TestMain makes the test binary everything a home needs: the daemon, its sandboxes' launcher
@@ -109,7 +113,13 @@ func serve(args []string) int {
 			ops, err = fatal(args[2], nil)
 		}
 		if err == nil {
+			err = copyBefore(ctx, args[2])
+		}
+		if err == nil {
 			err = daemon.GoBack(ctx, daemon.Options{Home: args[2], Ops: ops})
+		}
+		if err == nil {
+			err = copyAfter(ctx, args[2])
 		}
 	case "start":
 		var self string
@@ -184,6 +194,54 @@ func makeNewer(ctx context.Context, home string) error {
 	}
 	_, err = db.ExecContext(ctx, newerSchema)
 	return errors.Join(err, db.Close(), os.WriteFile(done, nil, 0o600))
+}
+
+// wentBack are copies of a database beside a home whose host goes back over another schema: its snapshot, as the trial has left it, and as it is
+// before the old host serves.
+func wentBack(home string) (back sqlitetest.Back) {
+	beside := filepath.Join(filepath.Dir(home), "went-")
+	return sqlitetest.Back{Snapshot: beside + "snapshot", Trial: beside + "trial", After: beside + "after"}
+}
+
+// copyBefore makes the first two, before anything goes back; of a way back that died they are there.
+func copyBefore(ctx context.Context, home string) error {
+	r, _, err := keeper.RecordOf(home)
+	if err != nil || os.Getenv(newer) == "" {
+		return err
+	}
+	back, state := wentBack(home), filepath.Join(home, ".state")
+	return errors.Join(
+		copyDatabase(ctx, store.SnapshotPath(filepath.Join(state, store.BackupsFolder), id.Change(r.Change)), back.Snapshot, false),
+		copyDatabase(ctx, filepath.Join(state, "sallyport.db"), back.Trial, false))
+}
+
+// copyAfter makes the last one, anew each time.
+func copyAfter(ctx context.Context, home string) error {
+	if os.Getenv(newer) == "" {
+		return nil
+	}
+	return copyDatabase(ctx, filepath.Join(home, ".state", "sallyport.db"), wentBack(home).After, true)
+}
+
+func copyDatabase(ctx context.Context, from, to string, again bool) error {
+	if _, err := os.Lstat(to); err == nil && !again {
+		return nil
+	}
+	if _, err := os.Lstat(from); err != nil { // to open it would make one
+		return err
+	}
+	if err := os.Remove(to + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	db, err := sql.Open("sqlite", from)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `VACUUM INTO ?`, to+".new")
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	return os.Rename(to+".new", to)
 }
 
 // run serves a home with the operations that the environment asks for: plain, fatal or marked.

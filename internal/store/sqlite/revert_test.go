@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/rule/budget"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
+	"sallyport/internal/store/sqlite/sqlitetest"
 )
 
 // newer is a program that knows one schema more than this one.
@@ -82,6 +83,9 @@ var since = []string{
 	`INSERT INTO wiring (conversation, folder, created_at) VALUES ('cnv-1', 'ada', 9)`, // nor that
 	`INSERT INTO more VALUES (1)`,
 }
+
+// lostSince are the rows of since that no quiet host writes: the answer to what went on to its end.
+var lostSince = map[string]int{"answer": 1}
 
 func heard(id string, intake int, text, status string) string {
 	return fmt.Sprintf(`INSERT INTO message_in (id, chat, intake, kind, identity, sender, text, reply_to, quote_from, quote, question, at, status, tries, due_at, fence, turn, reason, task)
@@ -154,6 +158,8 @@ func reverted(t *testing.T, live, snapshot string) sqlite.Reverted {
 // TestADatabaseGoesBackToAnOlderSchemaWithAllThatWasSaidSince is SM-128 of a change of the host, and SM-905.
 func TestADatabaseGoesBackToAnOlderSchemaWithAllThatWasSaidSince(t *testing.T) {
 	live, snapshot := onTrial(t, since...)
+	trial := filepath.Join(t.TempDir(), "trial.db")
+	put(t, trial, read(t, live))
 	was := texts(t, raw(t, live), `SELECT json_array(seq, at, actor_kind, actor_name, actor_uid, change, subject, verb, reason, digests, previous, hash, actor_person, actor_identity, stored) FROM audit ORDER BY seq`)
 	done := reverted(t, live, snapshot)
 	if len(done.Left) > 0 {
@@ -189,6 +195,7 @@ func TestADatabaseGoesBackToAnOlderSchemaWithAllThatWasSaidSince(t *testing.T) {
 		t.Errorf("the audit log is\n%v, was\n%v", now, was)
 	}
 	closed(t, file)
+	sqlitetest.WentBack(t, sqlitetest.Back{After: live, Snapshot: snapshot, Trial: trial, Lost: lostSince})
 
 	// What was written elsewhere is named, and nothing but that.
 	if want := map[string]int{"wiring": 1, "question": 1, "answer": 1, "change": 1}; !maps.Equal(done.Elsewhere, want) || !done.Done || done.Unread != "" {
@@ -367,6 +374,8 @@ func TestAWayBackThatLosesPowerAnywhereIsFinishedByTheNext(t *testing.T) {
 			want := "before since since"
 			if damaged {
 				want = "before"
+			} else {
+				sqlitetest.WentBack(t, sqlitetest.Back{After: live, Snapshot: snapshot, Trial: made, Lost: lostSince})
 			}
 			if got := verbs(t, live); got != want {
 				t.Errorf("the audit log is %q", got)
