@@ -113,7 +113,7 @@ func channelsOf(d *Daemon) *channels.Channels {
 	home := &groupsNow{dir: d.chats.Home}
 	return channels.New(channels.Parts{
 		Ledger: d.control.Ledger, Voices: dispatch.Voices{Dispatcher: d.chats}, Open: d.tokens.open, Groups: home.list,
-		Create: d.control.MakeGroup, Code: d.control.GiveCode, Anyone: anyone(d.settings),
+		Create: d.control.MakeGroup, Code: d.control.GiveCode, Anyone: anyone(d.settings), Quiet: d.admitsNobody,
 	})
 }
 

@@ -271,17 +271,32 @@ func (q *quiet) await(ctx context.Context) bool {
 
 // refuse says why a host that is quiet does not do what it is asked for; nil of one that is not, and about the change that is on trial.
 func (q *quiet) refuse(home, about string) error {
-	q.mu.Lock()
-	of := q.of
-	q.mu.Unlock()
+	of, why := q.why(home)
 	if of == "" || about == string(of) {
 		return nil
 	}
-	until := ""
-	if r, is, err := keeper.RecordOf(home); err == nil && is {
-		until = " until " + r.Due.At().Local().Format("15:04")
+	return problem.Errorf(problem.Unavailable, "sallyport change watch "+string(of), "%s: %s", why, of)
+}
+
+// why says in a clause what is on trial, and until when; "" of a host that is not quiet.
+func (q *quiet) why(home string) (of id.Change, why string) {
+	q.mu.Lock()
+	of = q.of
+	q.mu.Unlock()
+	if of == "" {
+		return "", ""
 	}
-	return problem.Errorf(problem.Unavailable, "sallyport change watch "+string(of), "a host change is on trial%s: %s", until, of)
+	why = "a host change is on trial"
+	if r, is, err := keeper.RecordOf(home); err == nil && is {
+		why += " until " + r.Due.At().Local().Format("15:04")
+	}
+	return of, why
+}
+
+// admitsNobody is what conversations ask: why nobody is let in now, and no place.
+func (d *Daemon) admitsNobody() string {
+	_, why := d.quiet.why(d.Home)
+	return why
 }
 
 // listen has a host that is on trial with another schema be quiet.

@@ -52,6 +52,9 @@ type Parts struct {
 	// Code has hand hand over the code of a change of the host to by, whose yes has completed its approval; nil: none is handed over here.
 	Code   func(ctx context.Context, ref id.Approval, by audit.Actor, hand func(of id.Change, plain string) (where string, err error)) bool
 	Anyone func() bool // permissions are switched off at this moment (CH-059); nil: never
+	// Quiet is a clause that says why nobody is let in at this moment, and no place: the host is on trial with another schema, and nothing of that
+	// would come back with the old one. "" = they are; nil: always.
+	Quiet func() string
 }
 
 // Channels runs the channels of a home.
@@ -64,6 +67,7 @@ type Channels struct {
 	codes  tries
 	floods floods
 	shut   atomic.Bool // nothing more leaves
+	later  laters
 	ready  wiring.Ready
 	look   chan struct{} // channels were added or removed
 	poke   chan struct{} // something is to be delivered

@@ -101,6 +101,9 @@ func (c *Channels) takeCode(ctx context.Context, tx store.Tx, s said) (bool, err
 		}
 		return true, c.notice(ctx, tx, s.where.ID, fmt.Sprintf("%s Send yours again in %d minutes.", why, triesFor/time.Minute))
 	}
+	if later, err := (quiet{c}).code(ctx, tx, s, code); err != nil || later {
+		return true, err
+	}
 	who, ok, err := tx.TakeCode(ctx, code.Hash(), ledger.Now())
 	if err != nil || !ok {
 		return false, err // it may be a word

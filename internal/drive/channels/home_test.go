@@ -55,6 +55,7 @@ type scene struct {
 	others   map[string]*channeltest.Scripted // of further channels, by name; tests add them before live
 	parts    func(*channels.Parts)            // changes what channels stand on; nil = nothing
 	drives   bool                             // the host moves changes too
+	quiet    string                           // why nobody is let in; "" = they are
 
 	control  *control.Controller // of this life
 	dispatch *dispatch.Dispatcher
@@ -206,8 +207,10 @@ func (s *scene) lives() (end func()) {
 			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 		}},
 	})
+	why := s.quiet // of this life
+	d.Quiet = func() string { return why }
 	parts := channels.Parts{
-		Ledger: c.Ledger, Voices: dispatch.Voices{Dispatcher: d},
+		Ledger: c.Ledger, Voices: dispatch.Voices{Dispatcher: d}, Quiet: d.Quiet,
 		Groups: func(context.Context) ([]group.Folder, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -34,6 +34,11 @@ func (c *Channels) route(ctx context.Context, tx store.Tx, s said) error {
 		home.Approver = len(asked) > 0
 		v = place.Route(words, home)
 	}
+	if v.Kind == wiring.Wire || v.Kind == wiring.AskSender || v.Kind == wiring.AskPlace {
+		if why := (quiet{c}).why(); why != "" {
+			return quiet{c}.again(ctx, tx, s, why, sayAgain)
+		}
+	}
 	switch v.Kind {
 	case wiring.Heard:
 		return c.heard(ctx, tx, s, v)

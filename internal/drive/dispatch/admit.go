@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/store"
 	"sallyport/internal/who/question"
 )
@@ -57,6 +58,9 @@ func (v Voices) Admit(ctx context.Context, of id.Question, words string, by audi
 
 // admit records an answer about a stranger or a place, and does what it says. The same answer of the same person does nothing again.
 func (d decider) admit(ctx context.Context, what message.Decision) error {
+	if err := d.unlessQuiet(what); err != nil {
+		return err
+	}
 	if d.Admissions == nil {
 		return problem.Errorf(problem.Unavailable, "sallyport channel list", "this daemon speaks with no platform")
 	}
@@ -90,6 +94,24 @@ func (d decider) admit(ctx context.Context, what message.Decision) error {
 		return nil
 	}
 	return err
+}
+
+// unlessQuiet refuses an answer that would write what a quiet host may not: who may speak, where, and another change. The question waits.
+func (d decider) unlessQuiet(what message.Decision) error {
+	means := ""
+	switch {
+	case what.Asks == message.CardAdmission:
+		means = "nobody is let in or turned away meanwhile"
+	case what.Asks == message.CardPromote && what.Option == ledger.ApplyToTemplate:
+		means = "no other change begins meanwhile"
+	}
+	if d.Quiet == nil || means == "" {
+		return nil
+	}
+	if why := d.Quiet(); why != "" {
+		return problem.Errorf(problem.Unavailable, "", "%s, and %s; answer again after that", why, means)
+	}
+	return nil
 }
 
 // answered says to who answers a question that has its answer what that is: question.ErrSaid to who gave it.

@@ -48,8 +48,10 @@ type Parts struct {
 	Changes    Changes     // nil: nothing is decided in a conversation
 	Coded      func() bool // somebody may know the code of a change of the host (SM-923); nil: nobody ever does
 	Admissions Admissions  // nil: this daemon speaks with no platform
-	AtOnce     int         // sessions that live at once; one place more is kept for a trial
-	PromptOf   int         // chat messages in a prompt (CH-014)
+	// Quiet is a clause that says why nobody is let in and no other change begins at this moment; "" = they do; nil: always.
+	Quiet    func() string
+	AtOnce   int // sessions that live at once; one place more is kept for a trial
+	PromptOf int // chat messages in a prompt (CH-014)
 }
 
 // Dispatcher runs the sessions of groups.

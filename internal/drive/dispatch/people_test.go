@@ -251,7 +251,13 @@ func TestAPromotionThatFailsIsToldAndNotLost(t *testing.T) {
 		if m, decides := s.hears(bea, bea.direct, words("apply to template")); decides && m.Decides.Kind == decide.Decided {
 			t.Errorf("by who has not approved it: %+v", m)
 		}
+		s.d.Quiet = func() string { return "a host change is on trial" }
 		m, decides := s.hears(ada, ada.direct, words("apply to template"))
+		if want := "Nothing is decided: a host change is on trial, and no other change begins meanwhile; answer again after that"; !decides || m.Reason != want {
+			t.Errorf("while the host is quiet: told %q: %+v", m.Reason, m.Decides)
+		}
+		s.d.Quiet = nil
+		m, decides = s.hears(ada, ada.direct, words("apply to template"))
 		want := "The template was not changed: " + string(s.change) + " has nothing that the template could have: it is finalized; next: sallyport change show " + string(s.change) +
 			"\nTo have it changed after that: sallyport group promote " + string(s.change)
 		if !decides || m.Decides.Problem != problem.Conflict || m.Reason != want {

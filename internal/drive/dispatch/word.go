@@ -364,6 +364,9 @@ func typedIn(text string) string {
 
 // choose records an answer to a question of the host's.
 func (d decider) choose(ctx context.Context, what message.Decision) error {
+	if err := d.unlessQuiet(what); err != nil {
+		return err
+	}
 	if asksForName(what) {
 		return nil
 	}
