@@ -1,5 +1,5 @@
 // Package pattern compiles regular expressions when they are first used: every command starts with every package, and compiled at once
-// they were a fifth of its start.
+// ours alone were about a seventh of its start.
 package pattern
 
 import (
