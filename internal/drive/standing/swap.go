@@ -72,13 +72,7 @@ func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
 		return change.Row{}, err
 	}
 	for _, row := range open {
-		err := g.End(ctx, row.ID, ledger.Withdrawn{By: audit.Host, Reason: "the group asked for another change: " + string(w.Change)})
-		if problem.KindOf(err) == problem.Conflict {
-			if now, lost := g.Row(ctx, row.ID); lost == nil && now.State.Final() {
-				err = nil // it has come to its end by itself meanwhile
-			}
-		}
-		if err != nil {
+		if err := g.End(ctx, row.ID, ledger.Withdrawn{By: audit.Host, Reason: "the group asked for another change: " + string(w.Change)}); err != nil {
 			return change.Row{}, err
 		}
 	}
