@@ -2,10 +2,22 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sallyport/internal/base/id"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/control"
+	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/port/channel"
+	"sallyport/internal/port/channel/channeltest"
+	"sallyport/internal/store"
 )
 
 // TestAHostComesToRestBeforeAnotherTakesItsPlace holds the order of a hand-over: turns end, then what they said leaves; and what does not
@@ -37,4 +49,78 @@ func TestAHostComesToRestBeforeAnotherTakesItsPlace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowly is a platform that takes two seconds for each message.
+type slowly struct{ channel.Driver }
+
+func (s slowly) Deliver(ctx context.Context, m channel.Message) (string, error) {
+	time.Sleep(2 * time.Second)
+	return s.Driver.Deliver(ctx, m)
+}
+
+// TestADaemonsChannelsHearWhatItsHostDoes holds that a hand-over reaches the channels of the daemon, and that they know when it is quiet.
+func TestADaemonsChannelsHearWhatItsHostDoes(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		d := &Daemon{Options: Options{Home: t.TempDir()}, log: slog.New(slog.DiscardHandler), control: control.New(h.Parts)}
+		d.chats = dispatch.New(dispatch.Parts{Ledger: d.control.Ledger})
+		d.channels = channelsOf(d)
+		platform := channeltest.NewScripted()
+		d.channels.Open = func(conversation.Channel) (channel.Driver, error) { return slowly{platform.Driver(t)}, nil }
+		h.Tx(func(ctx context.Context, tx store.Tx) error {
+			return tx.PutChannel(ctx, conversation.Channel{Name: "chat", Platform: "scripted", Settings: map[string]string{}, Added: time.Now()})
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.channels.Run(ctx) }()
+		synctest.Wait()
+
+		says := func(text string) {
+			h.Tx(func(ctx context.Context, tx store.Tx) error {
+				where, err := tx.PutConversation(ctx, conversation.Conversation{
+					ID: id.NewConversation(), Platform: "chat", Address: "hall", Kind: channel.Group, Name: "hall", Created: time.Now(),
+				})
+				if err != nil {
+					return err
+				}
+				chat, err := ledger.HostChat(ctx, tx, where.ID)
+				if err != nil {
+					return err
+				}
+				_, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Text: text, At: time.Now()})
+				return err
+			})
+		}
+		arrived := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, a := range platform.Arrived(t, "hall") {
+				got = append(got, a.Text)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q has arrived, not %q", got, want)
+			}
+		}
+		says("before")
+		resume := hosted{d}.resting().rest(ctx)
+		arrived("before")
+		says("after")
+		time.Sleep(time.Minute)
+		arrived("before")
+		resume()
+		time.Sleep(time.Minute)
+		arrived("before", "after")
+
+		if why := d.channels.Quiet(); why != "" {
+			t.Errorf("a host that is not on trial says %q", why)
+		}
+		d.quiet.begin("chg-tried")
+		if why := d.channels.Quiet(); why != "a host change is on trial" {
+			t.Errorf("one that is says %q", why)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
