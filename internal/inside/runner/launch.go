@@ -163,6 +163,10 @@ func standBy(l sandbox.Launch, confiner int) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
+	// What the driver handed on is this process's alone: the control groups and the id maps are root's.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
 	uids := []syscall.SysProcIDMap{{HostID: int(l.Owner.UID), Size: sandbox.RangeSize}}
 	gids := []syscall.SysProcIDMap{{HostID: int(l.Owner.GID), Size: sandbox.RangeSize}}
 	path, argv := confine(l, confiner)
@@ -186,11 +190,21 @@ func standBy(l sandbox.Launch, confiner int) error {
 	return err
 }
 
+// builderRights are the capabilities that building an image takes. What rules networks, looks into other processes (as init is one) or
+// reaches other parts of the kernel is none of them; a user namespace of its own, which would have them all, the filter refuses.
+var builderRights = []string{
+	"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_MKNOD", "CAP_NET_BIND_SERVICE",
+	"CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_CHROOT",
+}
+
 // confine is the command that confines: the path of bubblewrap and its words.
 func confine(l sandbox.Launch, confiner int) (path string, argv []string) {
 	argv = []string{"bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup"}
 	if l.Range {
-		argv = append(argv, "--cap-add", "ALL")
+		argv = append(argv, "--cap-drop", "ALL")
+		for _, name := range builderRights {
+			argv = append(argv, "--cap-add", name)
+		}
 	} else {
 		uid, gid := strconv.FormatUint(uint64(l.Owner.UID), 10), strconv.FormatUint(uint64(l.Owner.GID), 10)
 		argv = append(argv, "--unshare-user", "--uid", uid, "--gid", gid, "--cap-drop", "ALL")

@@ -67,7 +67,7 @@ const (
 	// strict lets no program mark a file as one that runs with the rights of its owner or group: who may write in a person's folder could
 	// leave there what gives others that person's rights.
 	strict filterKind = "strict"
-	// rooted lets programs mount, change roots and make namespaces: for a range of uids that are nobody's.
+	// rooted lets programs mount, change roots and make namespaces but those of users: for a range of uids that are nobody's.
 	rooted filterKind = "rooted"
 )
 
@@ -169,7 +169,7 @@ func judge(info *arch.Info, kind filterKind) ([]bpf.Instruction, error) {
 	const exitSignal = 0xff // the part of clone's flags that says what a child's end sends
 	made, left := uint32(namespaces), uint32(unshared)
 	if kind == rooted {
-		made, left = 0, 0
+		made, left = unix.CLONE_NEWUSER, unix.CLONE_NEWUSER // who makes one has every capability in it
 	}
 	rule("clone", 0,
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: made, SkipTrue: 2},
