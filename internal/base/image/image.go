@@ -56,7 +56,11 @@ const (
 	HalfMade = comingName + "*"
 )
 
-// ErrNone says that something is no root file system: a link, or no folder.
+// BytesMax is the most that the files of an image may have, each name of a file counted. Files with holes and files with many names take
+// hardly any disk, and reading them takes as long as if they did.
+const BytesMax = 16 << 30
+
+// ErrNone says that something is no root file system that can be kept: a link, no folder, files beyond BytesMax, or paths that are too long.
 var ErrNone = errors.New("what was built is no root file system")
 
 // ErrAbsent says that a home has no such image.
@@ -214,6 +218,9 @@ func take(root string, i Image) (Image, error) {
 			i.Files++
 			return os.Chmod(path, mode)
 		case 0:
+			if i.Bytes+info.Size() > BytesMax {
+				return fmt.Errorf("%w: its files have more than %d GiB", ErrNone, BytesMax>>30)
+			}
 			sum, size, err := seal(path, mode)
 			fmt.Fprintf(all, "file %q %o %d %s\n", rest, mode, size, sum)
 			i.Files++
@@ -224,6 +231,9 @@ func take(root string, i Image) (Image, error) {
 		}
 	})
 	i.Digest = hex.EncodeToString(all.Sum(nil))
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		err = fmt.Errorf("%w: a path in it is longer than the %d bytes that a program can name", ErrNone, unix.PathMax)
+	}
 	return i, err
 }
 

@@ -132,6 +132,38 @@ func TestALinkIsNoRoot(t *testing.T) {
 	}
 }
 
+// TestWhatTakesTooLongToReadIsNoRoot: holes and names cost a build nothing, and reading them would hold up the host for hours.
+func TestWhatTakesTooLongToReadIsNoRoot(t *testing.T) {
+	for name, more := range map[string]func(in string) error{
+		"a file of holes": func(in string) error {
+			return errors.Join(os.WriteFile(in+"/big", nil, 0o644), os.Truncate(in+"/big", image.BytesMax+1))
+		},
+		"files that have too much together": func(in string) error {
+			return errors.Join(os.WriteFile(in+"/a", []byte("a"), 0o644), os.WriteFile(in+"/b", nil, 0o644), os.Truncate(in+"/b", image.BytesMax))
+		},
+		"a path beyond what can be named": func(in string) error {
+			at, err := unix.Open(in, unix.O_PATH|unix.O_DIRECTORY, 0)
+			for range 20 {
+				long := strings.Repeat("a", 250)
+				err = errors.Join(err, unix.Mkdirat(at, long, 0o755))
+				below, err2 := unix.Openat(at, long, unix.O_PATH|unix.O_DIRECTORY, 0)
+				err = errors.Join(err, err2, unix.Close(at))
+				at = below
+			}
+			return errors.Join(err, unix.Close(at))
+		},
+	} {
+		f := image.In(t.TempDir(), disk.Ops{})
+		root := built(t, "")
+		if err := more(filepath.Join(root, "usr")); err != nil {
+			t.Fatal(err)
+		}
+		if i, err := f.Put(root, "x", noon); !errors.Is(err, image.ErrNone) {
+			t.Errorf("%s became %+v: %v", name, i, err)
+		}
+	}
+}
+
 func TestAnImageIsNamedByADigestAlone(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
 	for _, name := range []string{"", "..", "../releases", strings.Repeat("g", 64), strings.Repeat("a", 63)} {
