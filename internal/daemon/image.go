@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/image"
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/release"
 	"sallyport/internal/door/api"
 	rehearse "sallyport/internal/drive/release"
@@ -62,9 +63,17 @@ func (c candidate) Builder() rehearse.Builder {
 // bringTime is how long it may take to write out one image that this machine has.
 const bringTime = 10 * time.Minute
 
-// Bases writes those of the named images that this user has to a folder. They are the owner's own: nothing of an agent is run for that.
+// byID is how an image can be named that the owner has given another name: by the beginning of a digest, which can be guessed.
+var byID = pattern.Of(`^(?:sha256:)?[0-9a-f]+$`)
+
+// Bases writes those of the named images that this user has to a folder, each once: an image has many names, and a copy takes its room
+// where no limit of a sandbox holds. They are the owner's own: nothing of an agent is run for that.
 func (c candidate) Bases(ctx context.Context, names []string, to string) error {
+	brought := map[string]bool{}
 	for n, name := range names {
+		if strings.HasPrefix(name, "containers-storage:") {
+			continue // a name of no Dockerfile's: in there it names nothing
+		}
 		full, err := c.ask(ctx, "inspect", "--type", "image", "--format", "{{.FromImage}}", name)
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
@@ -73,6 +82,10 @@ func (c candidate) Bases(ctx context.Context, names []string, to string) error {
 		if err != nil {
 			return fmt.Errorf("look for the image %s: %w", inert.Line(name), err)
 		}
+		if brought[full] || byID().MatchString(name) && !strings.Contains(full, "/"+name+":") {
+			continue
+		}
+		brought[full] = true
 		at := filepath.Join(to, fmt.Sprintf("%d.tar", n))
 		err = c.Ops.Do("image:bring", func() error {
 			_, err := c.ask(ctx, "push", "-q", name, "oci-archive:"+at+":"+full)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,8 @@ const (
 	imageTryMax   = time.Minute
 	imageInputMax = 256 << 20 // bytes of what it is built of
 	imageDiskMax  = 32 << 30  // bytes that a build may write: each layer is a copy of all below it
+	dockerfileMax = 1 << 20   // bytes of a Dockerfile, which is looked through out here
+	basesMax      = 20        // images that it names as what it stands on: this machine is asked for each
 )
 
 // imageLine builds an image and leaves its root file system in /build/root. The folders of the builder's own are written by whoever runs
@@ -158,7 +161,11 @@ func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.
 	if err != nil {
 		return made, nil, fmt.Errorf("lay out what the image is built of: %w", err)
 	}
-	if err := rs.Host.Bases(ctx, bases(text), filepath.Join(work, "base")); err != nil {
+	on, why := bases(text)
+	if why != "" {
+		return made, &proposal.CheckResult{Command: imageCommand, Why: why}, nil
+	}
+	if err := rs.Host.Bases(ctx, on, filepath.Join(work, "base")); err != nil {
 		return made, nil, err
 	}
 	err = rs.Ops.Do("rehearsal:own", func() error { return errors.Join(own(tree, b.Owner), own(work, b.Owner)) })
@@ -192,16 +199,7 @@ func writeInputs(ctx context.Context, o grounds.Offer, tree string, inputs []inp
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return "", err
 		}
-		raw, err := readBlob(ctx, o.Host, in.is.OID)
-		switch {
-		case err != nil:
-		case in.is.Mode == git.Symlink:
-			err = os.Symlink(string(raw), at)
-		case in.is.Mode == git.Executable:
-			err = os.WriteFile(at, raw, 0o755)
-		default:
-			err = os.WriteFile(at, raw, 0o644)
-		}
+		raw, err := writeInput(ctx, o.Host, in, at)
 		if err != nil {
 			return "", err
 		}
@@ -212,13 +210,33 @@ func writeInputs(ctx context.Context, o grounds.Offer, tree string, inputs []inp
 	return text, nil
 }
 
-func readBlob(ctx context.Context, from git.Dir, of git.OID) ([]byte, error) {
-	r, err := from.Blob(ctx, of)
+// writeInput lays out one input, and returns the beginning of what is in it: enough to see whether it is a Dockerfile that is too long.
+func writeInput(ctx context.Context, from git.Dir, in input, at string) (start []byte, err error) {
+	r, err := from.Blob(ctx, in.is.OID)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(r)
-	return raw, errors.Join(err, r.Close())
+	defer func() { err = errors.Join(err, r.Close()) }()
+	start, err = io.ReadAll(io.LimitReader(r, dockerfileMax+1))
+	if err != nil {
+		return nil, err
+	}
+	mode := fs.FileMode(0o644)
+	switch in.is.Mode {
+	case git.Symlink:
+		return start, os.Symlink(string(start), at)
+	case git.Executable:
+		mode = 0o755
+	}
+	file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Write(start)
+	if err == nil {
+		_, err = io.Copy(file, r)
+	}
+	return start, errors.Join(err, file.Close())
 }
 
 // runBuilder runs the build. It reaches no network, unless the home lets builds reach registries.
@@ -281,14 +299,21 @@ type Builder struct {
 // based are the names that an image is built from: those that stand in the text as they are.
 var based = pattern.Of(`(?im)^[ \t]*FROM[ \t]+(?:--platform=\S+[ \t]+)?([a-z0-9][a-z0-9._/:@-]*)(?:[ \t]|\r?$)`)
 
-// bases returns the images that a Dockerfile names as what it stands on, each once; scratch is none.
-func bases(text string) (names []string) {
+// bases returns the images that a Dockerfile names as what it stands on, each once; scratch is none. why says why it is not built: whoever
+// wrote it wrote it so that looking for them would take this machine too long.
+func bases(text string) (names []string, why string) {
+	if len(text) > dockerfileMax {
+		return nil, fmt.Sprintf("image/Dockerfile has more than %d KiB", dockerfileMax>>10)
+	}
 	for _, m := range based().FindAllStringSubmatch(text, -1) {
-		if name := m[1]; name != "scratch" && !slices.Contains(names, name) {
-			names = append(names, name)
+		if name := m[1]; name == "scratch" || slices.Contains(names, name) {
+			continue
+		}
+		if names = append(names, m[1]); len(names) > basesMax {
+			return nil, fmt.Sprintf("image/Dockerfile stands on more than %d images", basesMax)
 		}
 	}
-	return names
+	return names, ""
 }
 
 // unreached says what a builder needs that the machine does not have; "" if that was not what failed.

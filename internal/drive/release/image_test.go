@@ -171,6 +171,32 @@ func TestAnImageThatDoesNotBuildGoesBackToItsAgent(t *testing.T) {
 	})
 }
 
+// TestADockerfileThatThisMachineWouldSearchForIsNotBuilt: for each image that it names, this machine is asked out here, by root.
+func TestADockerfileThatThisMachineWouldSearchForIsNotBuilt(t *testing.T) {
+	many := ""
+	for n := range 21 {
+		many += fmt.Sprintf("FROM base%d\n", n)
+	}
+	for text, words := range map[string]string{
+		many: "image/Dockerfile stands on more than 20 images",
+		"FROM scratch\n" + strings.Repeat("#\n", 512<<10): "image/Dockerfile has more than 1024 KiB",
+	} {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			s, troupe := stagedMore(h, map[string]string{"image/Dockerfile": text}, rehearsed)
+			count := s.builds(t, func(sandbox.Spec) int { return 0 })
+			c, _ := s.Begin()
+			s.Is(c, s.Propose(c), change.Working)
+			if *count > 0 || len(s.host.bases) > 0 {
+				t.Errorf("it is built %d times, of %q", *count, s.host.bases)
+			}
+			told := troupe.Told()
+			if last := told[len(told)-1]; !strings.Contains(last, words) {
+				t.Errorf("its agent does not hear %q: %.300q", words, last)
+			}
+		})
+	}
+}
+
 // TestAnImageWithoutAShellGoesBackToItsAgent: no agent could work there.
 func TestAnImageWithoutAShellGoesBackToItsAgent(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
