@@ -88,6 +88,9 @@ func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.O
 				return c, builder.Why, nil, nil
 			}
 			made, failed, err = rs.buildImage(ctx, row, o, builder, inputs, sum)
+			if errors.Is(err, sandbox.ErrUnheld) {
+				return c, sandbox.ErrUnheld.Error(), nil, nil
+			}
 		}
 		if err != nil || failed != nil {
 			return c, "", failed, err

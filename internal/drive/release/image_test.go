@@ -149,6 +149,26 @@ func TestACardSaysWhyNoImageIsBuilt(t *testing.T) {
 	})
 }
 
+// TestNoImageIsBuiltWhereNothingHoldsABuild: that is known once one is to start.
+func TestNoImageIsBuiltWhereNothingHoldsABuild(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s, _ := staged(h, "image/Dockerfile", rehearsed)
+		count := s.builds(t, nil)
+		h.Cage.Refuse = func(start int) error {
+			if start == 2 { // after the agent
+				return sandbox.ErrUnheld
+			}
+			return nil
+		}
+		c, _ := s.Begin()
+		p := s.Show(c, s.Offer(c)).Proposal
+		about, _, _ := p.Tell("echo")
+		if got := p.Card.Host; *count > 0 || got == nil || got.Release != "" || !strings.Contains(about, "no image is built of image/Dockerfile: this machine has no control groups") {
+			t.Errorf("%d are built, and the card says %+v:\n%s", *count, got, about)
+		}
+	})
+}
+
 // TestAnImageThatDoesNotBuildGoesBackToItsAgent holds SM-913: nobody is asked, and the agent hears what was printed.
 func TestAnImageThatDoesNotBuildGoesBackToItsAgent(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {

@@ -140,7 +140,8 @@ type Spec struct {
 	Cache      Cache
 	Background bool // everything else on this machine goes first
 	// Range has the programs be root of RangeSize uids, from Owner's on, that are nobody's. In there they may mount and change roots, as
-	// what builds an image does. The tree is a plain folder. Only root can start one, and nobody is let into it.
+	// what builds an image does. The tree is a plain folder. Only root can start one, where control groups hold it
+	// (ErrUnheld), and nobody is let into it.
 	Range  bool
 	Limits Limits
 	Stdin  io.Reader // nil = /dev/null
@@ -160,6 +161,10 @@ var ErrEnded = errors.New("the sandbox has ended")
 
 // ErrShared says that on this machine a sandbox's own program could read what passes a terminal beside it.
 var ErrShared = problem.New(problem.Unavailable, "this machine cannot keep a person's terminal out of reach of the agent beside it")
+
+// ErrUnheld says that on this machine nobody but init could hold the memory and the processes of a sandbox with Spec.Range, and that its
+// programs can hide both from init by what they mount.
+var ErrUnheld = problem.New(problem.Unavailable, "this machine has no control groups that hold the memory and the processes of a build")
 
 // Process is a running sandbox.
 type Process interface {

@@ -50,10 +50,14 @@ func (d *Driver) startUnder(ctx context.Context, spec sandbox.Spec, init string)
 	if err != nil {
 		return nil, err
 	}
+	layout := d.groupLayout()
+	if spec.Range && (layout.kind.memory == rlimitWatch || layout.kind.pids == rlimitWatch) {
+		return nil, sandbox.ErrUnheld
+	}
 	if err := d.hand(spec); err != nil {
 		return nil, err
 	}
-	groups, err := d.groupLayout().make(d.config.Ops, spec.ID, spec.Limits)
+	groups, err := layout.make(d.config.Ops, spec.ID, spec.Limits)
 	if err != nil {
 		return nil, err
 	}
