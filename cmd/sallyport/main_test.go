@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	// One more at a time than there are processors: many wait for a limit or an interval to pass. The command line may say otherwise.
 	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
 	testscript.Main(cleared{m}, map[string]func(){
-		"sallyport":        func() { os.Exit(run()) },
+		"sallyport":        func() { mayFill(); os.Exit(run()) },
 		"sallyport-keeper": func() { os.Exit(keeper.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 		"service":          func() { os.Exit(service()) },
 	})
@@ -82,6 +82,12 @@ func TestScripts(t *testing.T) {
 				holds := err3 == nil || strings.Contains(string(controllers), "memory")
 				return os.Geteuid() == 0 && err == nil && err2 == nil && holds, nil
 			}
+			if cond == "disk" { // a story may have a disk of its own
+				return mayMount(), nil
+			}
+			if cond == "turn" { // the end of a long story, in one run of four
+				return disktest.Long() || disktest.Seed(t)%4 == 3, nil
+			}
 			if cond == "long" { // as `make soak` has it
 				return disktest.Long(), nil
 			}
@@ -98,7 +104,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"repo": cmdRepo, "exits": cmdExits, "id": cmdID, "until": cmdUntil, "keep": cmdKeep, "same": cmdSame,
 			"killdaemon": cmdKillDaemon, "sql": cmdSQL, "count": cmdCount, "transcript": cmdTranscript, "target": cmdTarget,
-			"model": cmdModel, "outside": cmdOutside,
+			"model": cmdModel, "outside": cmdOutside, "disk": cmdDisk,
 		},
 	})
 }

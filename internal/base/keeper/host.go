@@ -103,6 +103,11 @@ func (h *host) lost(why string) (turned bool) {
 		e = exhausted
 	}
 	h.starts++
+	if h.r.Step.onTrial() && h.r.FreeMin > 0 { // that may be what it has ended of, before anybody looked
+		if short := h.room(h.r.FreeMin); short != "" {
+			why = short + ", and " + why
+		}
+	}
 	_, _ = h.happen(e, why, nil) // what can fail is a write, and going back does not hang on that
 	return h.r.Step != before
 }

@@ -263,6 +263,13 @@ func TestATrialOfTheHost(t *testing.T) {
 		{"the disk fills up", []func(*daemon){handsOver, answers, asks(0), quits}, func(s *stage) {
 			s.short, s.shortAfter = "1 MiB is free", time.Minute
 		}, slices.Concat(trialBegins, []string{"0 it: asked"}, wentBack(60, "1 MiB is free"))},
+		{"it ends as the disk is full, before anybody has looked", []func(*daemon){handsOver, answers, asks(0, func(d *daemon) {
+			d.beats(20 * time.Second)
+			time.Sleep(300 * time.Millisecond)
+			d.exits(1)
+		}), quits}, func(s *stage) {
+			s.short, s.shortAfter = "1 MiB is free", 20200*time.Millisecond
+		}, slices.Concat(trialBegins, []string{"0 it: asked", "20 it: back: 1 MiB is free, and it ended with exit status 1", "20 gone: it ended with exit status 1; it is started again in 0s"}, wentBack(20, "")[1:])},
 		{"the way back fails, again and again", []func(*daemon){handsOver, func(d *daemon) { d.exits(1) }, quits}, func(s *stage) {
 			s.reverts = []error{errors.New("no"), errors.New("no"), errors.New("no")}
 		}, slices.Concat(trialBegins[:3], []string{"0 it: back: it ended with exit status 1", "0 gone: it ended with exit status 1; it is started again in 0s",

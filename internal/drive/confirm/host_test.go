@@ -217,6 +217,9 @@ func TestNoHostHandsOverWithoutAWayBack(t *testing.T) {
 		"nobody has the code": {func(k *drivetest.Kept) {
 			k.Ungiven = problem.Errorf(problem.Refused, "sallyport approve", "nobody has the code")
 		}, change.AwaitingApproval, "nobody has the code", nil},
+		"there is no space for a way back": {func(k *drivetest.Kept) {
+			k.Unarmed = problem.Errorf(problem.Refused, "sallyport gc", "there is no space")
+		}, change.AwaitingApproval, "there is no space", []string{"arm", "disarm"}},
 		"it cannot hand over": {func(k *drivetest.Kept) {
 			k.Unhanded = errors.New("there is no room for the snapshot")
 		}, change.RolledBack, "there is no room for the snapshot", []string{"arm", "disarm"}},

@@ -20,6 +20,7 @@ type Kept struct {
 	heard []string
 
 	Ungiven  error // why nobody has the code; nil = it was given
+	Unarmed  error // why there is no way back; nil = there is
 	Unhanded error // why the host cannot hand over; nil = it can
 }
 
@@ -69,6 +70,9 @@ func (k *Kept) Code(context.Context, id.Change) (keeper.Code, error) {
 
 func (k *Kept) Arm(_ context.Context, c guard.HostChange) error {
 	k.hear("arm")
+	if k.Unarmed != nil {
+		return k.Unarmed
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now, err := deadman.Now()

@@ -34,6 +34,7 @@ func (ls *Landings) armHost(ctx context.Context, row change.Row, p proposal.Prop
 		c.Slack = slack * h.Migration
 	}
 	if err := ls.Host.Arm(ctx, c); err != nil {
+		ls.disarmHost(ctx, row, ahead) // what was made of it until then would stay, on a disk that may be full
 		return fmt.Errorf("make sure of the way back of the host: %w", err)
 	}
 	return nil
