@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/image"
@@ -243,14 +245,15 @@ func writeInput(ctx context.Context, from git.Dir, in input, at string) (start [
 }
 
 // runBuilder runs the build. It reaches no network, unless the home lets builds reach registries.
-func (rs *Rehearsals) runBuilder(ctx context.Context, row change.Row, b Builder, tree, work string) (live.Ran, error) {
+func (rs *Rehearsals) runBuilder(ctx context.Context, row change.Row, b Builder, tree, work string) (_ live.Ran, err error) {
 	s := live.Subject{ID: row.ID.Subject(), Owner: b.Owner, Timeout: wholeMax}
-	s.DiskBytes = imageDiskMax
+	if s.DiskBytes, err = imageRoom(work); err != nil {
+		return live.Ran{}, err
+	}
 	name := id.NewSession("image")
 	pull := "never"
 	var way live.Way
 	if rs.Host.Registries() {
-		var err error
 		if way, err = rs.Ways.Open(ctx, s, live.Outgoing{Session: name, Setup: true, Fetch: true}); err != nil {
 			return live.Ran{}, err
 		}
@@ -262,6 +265,16 @@ func (rs *Rehearsals) runBuilder(ctx context.Context, row change.Row, b Builder,
 		Name: name, Line: fmt.Sprintf(imageLine, pull), Way: way, Tree: sandbox.Tree{Dir: tree}, Range: true,
 		Own: []sandbox.Bind{{Source: work, Target: "/build", Writable: true}},
 	})
+}
+
+// imageRoom is how much a build may write: half of what its disk has at the most. What comes of it stays for a while, and anybody's builds
+// one after another leave the host room for its own.
+func imageRoom(work string) (bytes int64, err error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(work, &fs); err != nil {
+		return 0, fmt.Errorf("look how much room a build has: %w", err)
+	}
+	return min(imageDiskMax, max(1, int64(fs.Bavail)*fs.Bsize/2)), nil // 0 would be any sandbox's limit
 }
 
 // startFrom tries whether a sandbox starts from an image, by what starts it now, and whether there is what every agent needs: a shell, and
