@@ -228,9 +228,31 @@ func (p *process) lookAtDisk(open nameless) {
 	now := measure(p.written)
 	now.bytes -= p.before.bytes
 	now.files -= p.before.files
-	if l := p.brokenDisk(now, open.disk); l != nil {
+	l := p.brokenDisk(now, open.disk)
+	if l == nil && p.on != "" {
+		l = p.lostDisk(p.free - freeOn(p.on))
+	}
+	if l != nil {
 		p.stop(l)
 	}
+}
+
+// lostDisk names the limit that is broken where the disk has less by more than that. Who may mount holds files by mounts alone, whose names
+// are gone: no look at a folder or a process finds them. Where others have written as much meanwhile, the machine has no room for a build.
+func (p *process) lostDisk(lost int64) *sandbox.Limit {
+	if lost <= p.limits.DiskBytes {
+		return nil
+	}
+	return &sandbox.Limit{Name: sandbox.Disk, Value: sandbox.Bytes(p.limits.DiskBytes), Observed: "the disk has " + sandbox.Bytes(lost) + " less since it began"}
+}
+
+// freeOn is how much room a disk has.
+func freeOn(folder string) int64 {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(folder, &fs); err != nil {
+		return 0
+	}
+	return int64(fs.Bfree) * fs.Bsize
 }
 
 // brokenDisk names the limit that is broken; nil if none is.

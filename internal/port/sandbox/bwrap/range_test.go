@@ -16,7 +16,7 @@ import (
 )
 
 // ranged runs a script as root of a range of uids, on a folder of theirs, and returns the folder and what was printed.
-func ranged(t *testing.T, script string) (tree, out string, exit sandbox.Exit) {
+func ranged(t *testing.T, script string, limits ...sandbox.Limits) (tree, out string, exit sandbox.Exit) {
 	t.Helper()
 	needBwrap(t)
 	if os.Geteuid() != 0 {
@@ -28,8 +28,9 @@ func ranged(t *testing.T, script string) (tree, out string, exit sandbox.Exit) {
 		t.Fatal(err)
 	}
 	var printed bytes.Buffer
+	limits = append(limits, sandbox.Limits{})
 	p, err := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).Start(t.Context(), sandbox.Spec{
-		ID: "build", Owner: first, Range: true, Tree: sandbox.Tree{Dir: tree},
+		ID: "build", Owner: first, Range: true, Tree: sandbox.Tree{Dir: tree}, Limits: limits[0],
 		Argv: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/sbin:/usr/bin"}, Stdout: &printed, Stderr: &printed,
 	})
 	if errors.Is(err, sandbox.ErrUnheld) {
@@ -103,5 +104,15 @@ func TestNobodyBuildsWhereNoControlGroupHolds(t *testing.T) {
 	})
 	if !errors.Is(err, sandbox.ErrUnheld) {
 		t.Errorf("it starts: %v", err)
+	}
+}
+
+func TestABuilderHidesNoFilesBehindMounts(t *testing.T) {
+	t.Parallel()
+	_, out, exit := ranged(t, `for n in 1 2 3; do
+		dd if=/dev/zero of=big bs=1M count=15 2>/dev/null && sync big && touch /tmp/$n && mount --bind big /tmp/$n && rm big || exit
+	done; sleep 20; echo WORKED`, sandbox.Limits{DiskBytes: 20 << 20})
+	if exit.Limit == nil || exit.Limit.Name != sandbox.Disk {
+		t.Errorf("%+v\n%s", exit, out)
 	}
 }
