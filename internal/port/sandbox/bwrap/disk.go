@@ -229,21 +229,31 @@ func (p *process) lookAtDisk(open nameless) {
 	now.bytes -= p.before.bytes
 	now.files -= p.before.files
 	l := p.brokenDisk(now, open.disk)
-	if l == nil && p.on != "" {
-		l = p.lostDisk(p.free - freeOn(p.on))
+	if l == nil {
+		l = p.room.broken(p.limits.DiskBytes)
 	}
 	if l != nil {
 		p.stop(l)
 	}
 }
 
-// lostDisk names the limit that is broken where the disk has less by more than that. Who may mount holds files by mounts alone, whose names
+// room is how much a disk had free.
+type room struct {
+	on   string // a folder there; "" = nobody looks
+	free int64
+}
+
+// broken names the limit that is broken where the disk has less by more than that. Who may mount holds files by mounts alone, whose names
 // are gone: no look at a folder or a process finds them. Where others have written as much meanwhile, the machine has no room for a build.
-func (p *process) lostDisk(lost int64) *sandbox.Limit {
-	if lost <= p.limits.DiskBytes {
+func (r room) broken(limit int64) *sandbox.Limit {
+	if r.on == "" {
 		return nil
 	}
-	return &sandbox.Limit{Name: sandbox.Disk, Value: sandbox.Bytes(p.limits.DiskBytes), Observed: "the disk has " + sandbox.Bytes(lost) + " less since it began"}
+	lost := r.free - freeOn(r.on)
+	if lost <= limit {
+		return nil
+	}
+	return &sandbox.Limit{Name: sandbox.Disk, Value: sandbox.Bytes(limit), Observed: "the disk has " + sandbox.Bytes(lost) + " less since it began"}
 }
 
 // freeOn is how much room a disk has.

@@ -33,8 +33,7 @@ type process struct {
 	foreign bool     // its init is of another build
 	written []string // folders that its programs write to
 	before  written  // in what was there for it: a plain folder, a git directory, mounts
-	on      string   // with Spec.Range: a folder on the disk that its programs write to
-	free    int64    // bytes, there, before they began
+	room    room     // with Spec.Range: of the disk that its programs write to, before they began
 
 	sending  sync.Mutex
 	freezing sync.Mutex
@@ -94,7 +93,7 @@ func (p *process) begin(ctx context.Context, spec sandbox.Spec) {
 	}
 	p.before = measure(there)
 	if spec.Range {
-		p.on, p.free = spec.Tree.Dir, freeOn(spec.Tree.Dir)
+		p.room = room{spec.Tree.Dir, freeOn(spec.Tree.Dir)}
 	}
 	p.alarm = time.AfterFunc(startPatience+spec.Limits.Timeout, p.expire)
 	uncancel := context.AfterFunc(ctx, p.Kill)
