@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	rehearse "sallyport/internal/drive/release"
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/config"
 )
 
 // builder is the program that builds images.
@@ -66,11 +68,14 @@ const bringTime = 10 * time.Minute
 // byID is how an image can be named that the owner has given another name: by the beginning of a digest, which can be guessed.
 var byID = pattern.Of(`^(?:sha256:)?[0-9a-f]+$`)
 
-// Bases writes those of the named images that this user has to a folder, each once: an image has many names, and a copy takes its room
+// Bases writes those of the named images that this user has, and that builds may stand on, to a folder, each once: an image has many names, and a copy takes its room
 // where no limit of a sandbox holds. They are the owner's own: nothing of an agent is run for that.
 func (c candidate) Bases(ctx context.Context, names []string, to string) error {
-	brought := map[string]bool{}
+	brought, allowed := map[string]bool{}, config.Strings(c.settings.Sallyport().Host.Build.Images)
 	for n, name := range names {
+		if !slices.Contains(allowed, name) {
+			continue // the build says so
+		}
 		if strings.HasPrefix(name, "containers-storage:") {
 			continue // a name of no Dockerfile's: in there it names nothing
 		}

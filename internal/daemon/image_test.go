@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/secret"
 )
 
@@ -20,7 +22,7 @@ echo "$@" >> ` + said + `
 [ "$1" = push ] && exit 0
 for name; do :; done
 case $name in
-a|a5e6|sha256:a5e6|private|company/private|localhost/company/private:latest|containers-storage:private) printf localhost/company/private:latest;;
+a|a5e6|sha256:a5e6|private|company/private|localhost/company/private|localhost/company/private:latest|containers-storage:private) printf localhost/company/private:latest;;
 cafe) printf localhost/cafe:latest;;
 *) exit 125;;
 esac
@@ -33,7 +35,16 @@ esac
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := candidate{&Daemon{secrets: &secretRules{plain: plain}}}
+	home := t.TempDir()
+	settings := "host: {build: {images: [private, company/private, absent, 'localhost/company/private:latest', a, a5e6, 'sha256:a5e6', 'containers-storage:private', cafe]}}\n"
+	if err := os.WriteFile(filepath.Join(home, "sallyport.yaml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	allows, err := config.Open(home, disk.Ops{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := candidate{&Daemon{secrets: &secretRules{plain: plain}, settings: allows}}
 	pushed := func(names ...string) (all []string) {
 		t.Helper()
 		if err := c.Bases(t.Context(), names, to); err != nil {
@@ -57,6 +68,9 @@ esac
 	}
 	if got := pushed("a", "a5e6", "sha256:a5e6", "containers-storage:private"); len(got) > 0 {
 		t.Errorf("without its name there is %q", got)
+	}
+	if got := pushed("localhost/company/private"); len(got) > 0 {
+		t.Errorf("without a word of the owner's there is %q", got)
 	}
 	if got := pushed("cafe"); !slices.Equal(got, []string{"cafe"}) {
 		t.Errorf("of a name that could be a digest there is %q", got)

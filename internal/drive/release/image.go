@@ -114,6 +114,11 @@ func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.O
 	if c.is, err = releases.Put(c.dir, with); err != nil {
 		return c, "", nil, fmt.Errorf("keep the programs with another image: %w", err)
 	}
+	if of != "" { // one that nothing named may have gone meanwhile: then it is built again
+		if _, err := rs.Host.Images().Read(of); err != nil {
+			return c, "", nil, err
+		}
+	}
 	c.dir, c.fresh = filepath.Join(releases.Dir, c.is.Digest), true
 	return c, "", nil, nil
 }
@@ -338,7 +343,7 @@ func unreached(tail string, registries bool) string {
 	if !absent || registries {
 		return ""
 	}
-	return "; it stands on an image that this machine does not have: fetch it here (buildah pull), or write `host: {build: {registries: true}}` into sallyport.yaml"
+	return "; it stands on an image that it may not have here: fetch that (sudo buildah pull NAME) and write `host: {build: {images: [NAME]}}` into sallyport.yaml, or `registries: true` in its place"
 }
 
 // startsFrom says in a clause what sandboxes start from with a release, where that is another than now; "" = as they do now.

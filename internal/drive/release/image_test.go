@@ -183,7 +183,7 @@ func TestAnImageThatDoesNotBuildGoesBackToItsAgent(t *testing.T) {
 			t.Errorf("its card says %+v", d.Proposal.Card)
 		}
 		told := troupe.Told()
-		for _, words := range []string{"build of image/Dockerfile", "image not known", "fetch it here (buildah pull)"} {
+		for _, words := range []string{"build of image/Dockerfile", "image not known", "host: {build: {images: [NAME]}}"} {
 			if last := told[len(told)-1]; !strings.Contains(last, words) {
 				t.Errorf("its agent does not hear %q: %q", words, last)
 			}

@@ -410,7 +410,7 @@ func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 		Limits: config.Limits{Memory: 2 << 30, Processes: 512, Output: 10 << 20, Timeout: config.Duration(time.Hour), Processor: config.Duration(4 * time.Hour), Files: 1_000_000, Descriptors: 4096},
 		Shares: []config.Folder{}, Mounts: []config.MountRoot{}, Profiles: []config.Profile{}, Changes: config.Changes{AtOnce: 5}, Conversations: config.Conversations{AtOnce: 8},
 		Commits: config.Commits{AuthorName: "sallyport", AuthorEmail: "sallyport@localhost"},
-		Runtime: config.Runtime{ExecutionMode: config.Deterministic}, Host: config.HostChanges{Code: config.HandedThere},
+		Runtime: config.Runtime{ExecutionMode: config.Deterministic}, Host: config.HostChanges{Code: config.HandedThere, Build: config.HostBuild{Images: []config.ImageName{}}},
 		Retention: config.Retention{
 			Refs: config.Duration(720 * time.Hour), Transcripts: config.Duration(720 * time.Hour), Exports: config.Duration(720 * time.Hour), Grace: config.Duration(time.Hour),
 		},

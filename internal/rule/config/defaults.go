@@ -94,11 +94,13 @@ const sallyportText = `# How this host works. A key that is left out has its def
 #agents: {}
 
 # Where whoever approves a change of the host is given its code: conversation, where they approve it, or terminal, at this
-# machine alone; then it is approved there, too. A build of the host's source reaches package registries if build says so.
+# machine alone; then it is approved there, too. A build of the host's source or image reaches package registries if build
+# says so; and images are what image/Dockerfile may stand on of those that this machine has: agents read what is in them.
 #host:
 #  code: conversation
 #  build:
 #    registries: false
+#    images: []                 # such as debian:12, as FROM names it
 
 # What every agent's sandbox may reach beside its model: nothing. registries is the set of hosts that packages come from.
 # Entries: registries, example.org, "*.example.org", {host: api.example.org, ports: [443], methods: [GET], paths: [/v1]}

@@ -105,7 +105,8 @@ type HostChanges struct {
 
 // HostBuild says what a build of the host may do.
 type HostBuild struct {
-	Registries bool `json:"registries,omitempty" jsonschema:"Whether a build may fetch from package registries; else it has the Go modules of this machine alone (default false)."`
+	Registries bool        `json:"registries,omitempty" jsonschema:"Whether a build may fetch from package registries; else it has the Go modules of this machine alone (default false)."`
+	Images     []ImageName `json:"images,omitempty" max:"100" jsonschema:"Images of this machine's own that image/Dockerfile may stand on, as its FROM names them, such as debian:12. An agent reads all that is in them before anybody is asked (default none)."`
 }
 
 // Secrets adds to the built-in scanner, which always looks.

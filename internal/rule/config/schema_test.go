@@ -129,6 +129,7 @@ func wordOptions() *jsonschema.ForOptions {
 		reflect.TypeFor[Handing]():     words(handings),
 		reflect.TypeFor[Sum]():         text("sum"),
 		reflect.TypeFor[Name]():        text("name"),
+		reflect.TypeFor[ImageName]():   text("image"),
 		reflect.TypeFor[Email]():       text("email"),
 		reflect.TypeFor[Subject]():     text("subject"),
 		reflect.TypeFor[Address]():     {Type: "string", Pattern: `^http://[^\s@#]+$`, MaxLength: new(trust.URLBytesMax)},

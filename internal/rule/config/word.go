@@ -30,6 +30,7 @@ type (
 	Handing     string        // conversation or terminal
 	Sum         string        // a SHA-256 in hex
 	Name        string        // of a person or program, in a commit
+	ImageName   string        // of an image, as FROM has it
 	Email       string
 	Subject     string // of a commit, with {request} where the request's first line goes
 )
@@ -46,6 +47,7 @@ var forms = map[string]string{
 	"folder":   `^/`,
 	"sum":      `^[0-9a-f]{64}$`,
 	"name":     `^[^<>\n\x00-\x1f\x7f]+$`,
+	"image":    `^[a-zA-Z0-9][a-zA-Z0-9._/:@-]{0,254}$`,
 	"subject":  `^[^{}\x00-\x1f\x7f]{0,40}\{request\}[^{}\x00-\x1f\x7f]{0,40}$`,
 	"email":    `^[^<>\s\x00-\x1f\x7f]+@[^<>\s\x00-\x1f\x7f]+$`,
 }
@@ -219,6 +221,14 @@ func (n *Name) parse(text string) error {
 	*n = Name(text)
 	if !compiled()["name"].MatchString(text) || inert.Line(text) != text || strings.TrimSpace(text) != text {
 		return fmt.Errorf("%q is no name that a commit can hold", text)
+	}
+	return nil
+}
+
+func (n *ImageName) parse(text string) error {
+	*n = ImageName(text)
+	if !compiled()["image"].MatchString(text) {
+		return fmt.Errorf("%q is no name of an image, such as debian:12", text)
 	}
 	return nil
 }
