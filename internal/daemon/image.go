@@ -131,17 +131,21 @@ func (d *Daemon) checkImage() []api.Check {
 	case err != nil:
 		check.Detail, check.Fix = fmt.Sprintf("it is not known what sandboxes of groups are to start from: %s", inert.Line(err.Error())), "sallyport release list"
 	case d.image != "":
-		check.OK, check.Detail = true, fmt.Sprintf("sandboxes of groups start from image %.12s", d.image)
-		if i, err := (candidate{d}).Images().Read(d.image); err == nil {
-			check.Detail += fmt.Sprintf(", of %d files and %d MiB, built at %s", i.Files, i.Bytes>>20, i.Built.Local().Format(time.DateTime))
+		i, err := (candidate{d}).Images().Read(d.image)
+		if err != nil {
+			check.Detail = fmt.Sprintf("the image %.12s that sandboxes of groups start from is gone, and none of them starts", d.image)
+			check.Fix = "sallyport daemon stop, and sallyport serve again: then they start from this machine's programs"
+			break
 		}
+		check.OK, check.Detail = true, fmt.Sprintf("sandboxes of groups start from image %.12s, of %d files and %d MiB, built at %s",
+			d.image, i.Files, i.Bytes>>20, i.Built.Local().Format(time.DateTime))
 	case named != "":
 		check.Detail = fmt.Sprintf("the image %.12s that sandboxes of groups are to start from is gone: they start from this machine's programs", named)
 		check.Fix = "ask an agent for any change in image/, which builds it again"
 	case absent != nil:
 		return nil
 	default:
-		check.Detail, check.Fix = "there is an image/Dockerfile, and no image was built of it: sandboxes of groups start from this machine's programs", "ask an agent for any change in image/: an image is built with a change of it"
+		check.Detail, check.Fix = "there is an image/Dockerfile, and no image of it is here: sandboxes of groups start from this machine's programs", "ask an agent for any change in image/: an image is built with a change of it"
 		if b := (candidate{d}).Builder(); b.Why != "" {
 			check.Detail += "; none is built here: " + b.Why
 		}

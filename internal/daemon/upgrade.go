@@ -46,11 +46,31 @@ func (c candidate) Take(ctx context.Context, from string, by audit.Actor) (is re
 	if err != nil {
 		return is, false, problem.Errorf(problem.Refused, "sallyport upgrade --help", "the sallyport in %s does not say what it is: %w", inert.Path(from), err)
 	}
-	is, err = c.Releases().Put(tree, release.Release{Build: says.Build, Schema: says.Schema, Image: c.image, Built: time.Now().UTC().Truncate(time.Second)})
+	of, err := c.imageFor(from)
+	if err != nil {
+		return is, false, err
+	}
+	is, err = c.Releases().Put(tree, release.Release{Build: says.Build, Schema: says.Schema, Image: of, Built: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return is, false, unwritable(c.Home, err)
 	}
 	return is, is.Digest != c.Line.Release, nil
+}
+
+// imageFor is the image that sandboxes would start from with the programs in a folder: that of a release of this home, else that of now.
+func (c candidate) imageFor(from string) (string, error) {
+	releases := c.Releases()
+	if filepath.Dir(filepath.Clean(from)) != releases.Dir {
+		return c.image, nil
+	}
+	r, err := releases.Read(filepath.Base(from))
+	if err != nil || r.Image == "" {
+		return "", err
+	}
+	if _, err := c.Images().Read(r.Image); err != nil {
+		return "", problem.Errorf(problem.Refused, "sallyport release list", "the image %.12s that sandboxes start from with release %.12s is not here any more: %w", r.Image, r.Digest, err)
+	}
+	return r.Image, nil
 }
 
 // bring copies the programs of a release out of somebody's folder. Who is neither root nor the owner of this daemon's account gets only what
