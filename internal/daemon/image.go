@@ -133,8 +133,8 @@ func (d *Daemon) checkImage() []api.Check {
 	case d.image != "":
 		i, err := (candidate{d}).Images().Read(d.image)
 		if err != nil {
-			check.Detail = fmt.Sprintf("the image %.12s that sandboxes of groups start from is gone, and none of them starts", d.image)
-			check.Fix = "sallyport daemon stop, and sallyport serve again: then they start from this machine's programs"
+			check.Detail = fmt.Sprintf("the image %.12s that sandboxes of groups start from is gone, and none of them starts; once this daemon has ended, the next one's start from this machine's programs", d.image)
+			check.Fix = "sallyport daemon stop"
 			break
 		}
 		check.OK, check.Detail = true, fmt.Sprintf("sandboxes of groups start from image %.12s, of %d files and %d MiB, built at %s",
