@@ -327,7 +327,18 @@ func adopt(t *testing.T) {
 
 // children returns the living children of this process; the dead it buries. A git of the test's
 // own is never among them: they are waited for where they are started.
-func children() []int {
+func children() (alive []int) {
+	for range 100 {
+		if alive = childrenListed(); len(alive) > 0 || errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
+			break
+		}
+	}
+	return alive
+}
+
+// childrenListed reads the lists of all threads. One can lack a child while another ends, or while a thread does: its children go to a
+// thread that may have been read already. So an empty answer is none until the kernel says that there is no child.
+func childrenListed() []int {
 	var alive []int
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, list := range lists {
