@@ -54,15 +54,15 @@ func misbehave(part string) {
 		fmt.Fprintln(os.Stderr, "panic: nothing is ready")
 		os.Exit(3)
 	case "init hangs":
-		select {}
+		hang()
 	case "init other":
 		frame, _ := sandbox.Frame(sandbox.Event{Hello: sandbox.Protocol + 1})
 		_, _ = unix.Write(sandbox.ControlFD, frame)
-		select {}
+		hang()
 	case "init newer": // in what its launcher is told
 		frame, _ := sandbox.Frame(sandbox.Event{Hello: sandbox.Protocol + 1, Speaks: sandbox.Orders})
 		_, _ = unix.Write(sandbox.ControlFD, frame)
-		select {}
+		hang()
 	case "init open":
 		during(func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0) })
 	case "init restless":
@@ -72,7 +72,7 @@ func misbehave(part string) {
 		for i := 0; i < len(raw); i += os.Getpagesize() {
 			raw[i] = 1
 		}
-		select {}
+		hang()
 	case "init chatty":
 		during(func() {
 			if others, _ := filepath.Glob("/proc/[2-9]"); len(others) == 0 {
@@ -196,5 +196,12 @@ func TestAMachineWhoseSandboxesFailBlamesNoRunner(t *testing.T) {
 	d.WithoutFilter()
 	if got, err := d.TryRunner(t.Context(), another(t, "none")); err == nil || !strings.Contains(err.Error(), "the runner of now fails here as well") {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// hang does nothing for ever. Without a system call Go would end a program all of which waits, where no C is linked.
+func hang() {
+	for {
+		_ = unix.Pause()
 	}
 }
