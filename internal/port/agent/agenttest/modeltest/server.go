@@ -246,6 +246,9 @@ func (s *Server) record(r Request, said said) (turn Turn, number int, ok bool) {
 		}
 	}
 	r.Conversation = c.marker
+	if c.next < len(c.turns) && c.turns[c.next].heard(r.Body) {
+		c.next, c.given = c.next+1, 0
+	}
 	switch {
 	case r.Wire == "":
 	case s.header != "" && r.Header.Get(s.header) != s.value:
@@ -257,7 +260,7 @@ func (s *Server) record(r Request, said said) (turn Turn, number int, ok bool) {
 	default:
 		turn, ok = c.turns[c.next], true
 		r.Turn = c.next + 1
-		if c.given++; c.given >= turn.Times {
+		if c.given++; c.given >= turn.Times && turn.Until == "" {
 			c.next, c.given = c.next+1, 0
 		}
 	}

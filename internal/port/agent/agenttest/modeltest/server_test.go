@@ -160,6 +160,15 @@ func TestAnAnswerStandsAtAGateUntilItIsOpened(t *testing.T) {
 	}
 }
 
+func TestATurnIsGivenUntilSomethingIsSaid(t *testing.T) {
+	s := modeltest.Start(t, modeltest.Turn{Text: "I work.", Until: "stop it"}, modeltest.Say("I stop."))
+	for _, row := range [][2]string{{"work", "I work."}, {"go on", "I work."}, {"please stop it", "I stop."}, {"stop it", modeltest.Over}} {
+		if _, text, err := ask(t, s, agent.Chat, false, row[0]); err != nil || !strings.Contains(text, row[1]) {
+			t.Errorf("%s: %s %v", row[0], text, err)
+		}
+	}
+}
+
 func TestConversationsHaveScriptsOfTheirOwn(t *testing.T) {
 	s := modeltest.Start(t, modeltest.Say("of nobody"))
 	s.Converse("marker-a", modeltest.Say("answer a"))

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"bytes"
 	"encoding/json"
 	"sync"
 )
@@ -16,6 +17,7 @@ type Turn struct {
 	RetryAfter string // header of the error
 	Final      bool   // the error says that asking again is no use
 	Times      int    // how often in a row this turn is given; 0 is once
+	Until      string // the turn is given until a request has these words, which the next turn answers
 
 	End     End   // why the answer ends
 	Cut     bool  // the connection breaks in the middle of the answer
@@ -60,6 +62,11 @@ func Read(path string) Call { return Call{Mean: "read", args: map[string]string{
 // Edit replaces one text of a file by another.
 func Edit(path, old, text string) Call {
 	return Call{Mean: "edit", args: map[string]string{"path": path, "old": old, "new": text}}
+}
+
+// heard reports whether a turn waits for words, and a request has them.
+func (t Turn) heard(request []byte) bool {
+	return t.Until != "" && bytes.Contains(request, []byte(t.Until))
 }
 
 // Say is a turn of words only.
