@@ -286,7 +286,7 @@ func (s *signs) await(ctx context.Context, more int64) error {
 // orders gives the newcomer every order that a host has for an init.
 func (n *newcomer) orders(ctx context.Context) error {
 	in, end := io.Pipe()
-	defer end.Close()
+	defer func() { _ = end.Close() }()
 	alive := &signs{heard: make(chan struct{}, 1)}
 	p, err := n.start(ctx, sandbox.Spec{
 		Argv: []string{"/bin/sh", "-c", pulse}, Stdin: in, Stdout: alive, Limits: sandbox.Limits{DescriptorsMax: tryoutDescriptors},
