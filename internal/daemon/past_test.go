@@ -35,7 +35,7 @@ func TestWhatNobodyRunsByAnyMoreIsLeftOver(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(from, release.Program), fmt.Append(nil, n), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		i, err := images.Put(root, fmt.Sprint(n), noon)
+		i, err := images.Put(t.Context(), root, fmt.Sprint(n), noon)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@
 package image
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -30,7 +31,7 @@ import (
 // Image is one root file system; image.json is exactly this.
 type Image struct {
 	Digest string    `json:"digest"` // SHA-256, in hex, over paths, modes and contents of its root
-	Inputs string    `json:"inputs"` // names what it was built of
+	Inputs string    `json:"inputs"` // names all that it was built of, the newest first, with a blank between
 	Built  time.Time `json:"built"`  // UTC
 	Files  int       `json:"files"`  // entries of all kinds
 	Bytes  int64     `json:"bytes"`  // in its ordinary files
@@ -87,11 +88,17 @@ func (f Folder) Read(digest string) (i Image, err error) {
 	return i, err
 }
 
+// inputsMax is how many names of what it was built of an image keeps.
+const inputsMax = 100
+
+// Of reports whether the image was built of something.
+func (i Image) Of(inputs string) bool { return slices.Contains(strings.Fields(i.Inputs), inputs) }
+
 // Of returns the newest image that was built of something. Errors: ErrAbsent.
 func (f Folder) Of(inputs string) (Image, error) {
 	all, err := f.List()
 	for _, i := range all {
-		if i.Inputs == inputs {
+		if i.Of(inputs) {
 			return i, nil
 		}
 	}
@@ -126,32 +133,36 @@ func (f Folder) List() (all []Image, err error) {
 
 // Put takes a folder on the home's own disk over as the root of an image: nobody may change it meanwhile. All in it becomes this user's,
 // nothing keeps a set-id bit, and what is neither file nor folder nor link goes. An image that is there already stays as it is.
-func (f Folder) Put(root, inputs string, built time.Time) (Image, error) {
+// An end of ctx ends the reading, and nothing is kept.
+func (f Folder) Put(ctx context.Context, root, inputs string, built time.Time) (Image, error) {
 	i := Image{Inputs: inputs, Built: built.UTC()}
-	err := f.put(root, &i)
+	err := f.put(ctx, root, &i)
 	if err != nil {
 		return Image{}, fmt.Errorf("keep what was built as an image: %w", err)
 	}
 	return i, nil
 }
 
-func (f Folder) put(root string, i *Image) error {
+func (f Folder) put(ctx context.Context, root string, i *Image) error {
 	if err := whole.MakeFolder(f.Ops, f.Dir); err != nil {
 		return err
 	}
 	err := f.Ops.Do("image:take", func() (err error) {
-		*i, err = take(root, *i)
+		*i, err = take(ctx, root, *i)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if there, err := f.Read(i.Digest); err == nil {
-		i.Built = there.Built
-		if there.Inputs == i.Inputs {
+		inputs := i.Inputs
+		*i = there
+		if there.Of(inputs) {
 			return nil
 		}
-		return f.describe(filepath.Join(f.Dir, i.Digest), *i) // of other inputs the same came
+		names := append([]string{inputs}, strings.Fields(there.Inputs)...) // of other inputs the same came
+		i.Inputs = strings.Join(names[:min(len(names), inputsMax)], " ")
+		return f.describe(filepath.Join(f.Dir, i.Digest), *i)
 	}
 
 	var coming string
@@ -185,7 +196,7 @@ func (f Folder) describe(dir string, i Image) error {
 }
 
 // take makes all below root this user's, and returns what is there.
-func take(root string, i Image) (Image, error) {
+func take(ctx context.Context, root string, i Image) (Image, error) {
 	if info, err := os.Lstat(root); err != nil || !info.IsDir() {
 		return i, errors.Join(ErrNone, err)
 	}
@@ -193,6 +204,9 @@ func take(root string, i Image) (Image, error) {
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		rest, err := filepath.Rel(root, path)
 		if err != nil {
@@ -221,7 +235,7 @@ func take(root string, i Image) (Image, error) {
 			if i.Bytes+info.Size() > BytesMax {
 				return fmt.Errorf("%w: its files have more than %d GiB", ErrNone, BytesMax>>30)
 			}
-			sum, size, err := seal(path, mode)
+			sum, size, err := seal(ctx, path, mode)
 			fmt.Fprintf(all, "file %q %o %d %s\n", rest, mode, size, sum)
 			i.Files++
 			i.Bytes += size
@@ -238,7 +252,7 @@ func take(root string, i Image) (Image, error) {
 }
 
 // seal gives an ordinary file its mode, and returns what is in it.
-func seal(path string, mode fs.FileMode) (sum string, size int64, err error) {
+func seal(ctx context.Context, path string, mode fs.FileMode) (sum string, size int64, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", 0, err
@@ -248,8 +262,21 @@ func seal(path string, mode fs.FileMode) (sum string, size int64, err error) {
 		return "", 0, err
 	}
 	hash := sha256.New()
-	size, err = io.Copy(hash, file)
+	size, err = io.Copy(hash, until{ctx, file})
 	return hex.EncodeToString(hash.Sum(nil)), size, err
+}
+
+// until reads until its context ends.
+type until struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (u until) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.from.Read(p)
 }
 
 // Remove removes an image: it is never half there under its name.

@@ -1,6 +1,7 @@
 package image_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -42,11 +43,11 @@ func built(t *testing.T, more string) (root string) {
 func TestWhatWasBuiltIsKeptByWhatIsInIt(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
 	before, err := os.Lstat("/etc/shadow")
-	made, err2 := f.Put(built(t, ""), "of these", noon)
+	made, err2 := f.Put(t.Context(), built(t, ""), "these", noon)
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	if made.Inputs != "of these" || !made.Built.Equal(noon) || made.Bytes != 6 || made.Files != 8 {
+	if made.Inputs != "these" || !made.Built.Equal(noon) || made.Bytes != 6 || made.Files != 8 {
 		t.Errorf("it is %+v", made)
 	}
 	root := f.Root(made.Digest)
@@ -68,20 +69,22 @@ func TestWhatWasBuiltIsKeptByWhatIsInIt(t *testing.T) {
 		t.Errorf("it reads as %+v, %v", read, err)
 	}
 
-	again, err := f.Put(built(t, ""), "of others", noon.Add(time.Hour))
+	again, err := f.Put(t.Context(), built(t, ""), "others", noon.Add(time.Hour))
 	if err != nil || again.Digest != made.Digest {
 		t.Errorf("the same is another image: %+v, %v", again, err)
 	}
-	if other, err := f.Put(built(t, "!"), "of more", noon.Add(time.Hour)); err != nil || other.Digest == made.Digest {
+	if other, err := f.Put(t.Context(), built(t, "!"), "more", noon.Add(time.Hour)); err != nil || other.Digest == made.Digest {
 		t.Errorf("another is the same image: %+v, %v", other, err)
 	}
 	if all, err := f.List(); err != nil || len(all) != 2 {
 		t.Errorf("there are %+v, %v", all, err)
 	}
-	if of, err := f.Of("of others"); err != nil || of.Digest != made.Digest {
-		t.Errorf("of others there is %+v, %v", of, err)
+	for _, name := range []string{"these", "others"} {
+		if of, err := f.Of(name); err != nil || of.Digest != made.Digest || !of.Built.Equal(noon) {
+			t.Errorf("%s there is %+v, %v", name, of, err)
+		}
 	}
-	if _, err := f.Of("of nothing"); !errors.Is(err, image.ErrAbsent) {
+	if _, err := f.Of("nothing"); !errors.Is(err, image.ErrAbsent) {
 		t.Errorf("of nothing there is one: %v", err)
 	}
 }
@@ -98,8 +101,8 @@ func TestOwnersOfABuildAreNoPartOfAnImage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made, err := f.Put(root, "x", noon)
-	same, err2 := f.Put(built(t, ""), "x", noon)
+	made, err := f.Put(t.Context(), root, "x", noon)
+	same, err2 := f.Put(t.Context(), built(t, ""), "x", noon)
 	if err := errors.Join(err, err2); err != nil || made.Digest != same.Digest {
 		t.Fatalf("%s and %s: %v", made.Digest, same.Digest, err)
 	}
@@ -123,7 +126,7 @@ func TestALinkIsNoRoot(t *testing.T) {
 		if err := make(at); err != nil {
 			t.Fatal(err)
 		}
-		if i, err := f.Put(at, "x", noon); !errors.Is(err, image.ErrNone) {
+		if i, err := f.Put(t.Context(), at, "x", noon); !errors.Is(err, image.ErrNone) {
 			t.Errorf("%s became %+v: %v", name, i, err)
 		}
 	}
@@ -158,9 +161,47 @@ func TestWhatTakesTooLongToReadIsNoRoot(t *testing.T) {
 		if err := more(filepath.Join(root, "usr")); err != nil {
 			t.Fatal(err)
 		}
-		if i, err := f.Put(root, "x", noon); !errors.Is(err, image.ErrNone) {
+		if i, err := f.Put(t.Context(), root, "x", noon); !errors.Is(err, image.ErrNone) {
 			t.Errorf("%s became %+v: %v", name, i, err)
 		}
+	}
+}
+
+// ending is a context that ends once it has been asked a few times.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestAReadingThatShallEndEndsInTheMiddle: a daemon that is told to stop reads no image to its end.
+func TestAReadingThatShallEndEndsInTheMiddle(t *testing.T) {
+	f := image.In(t.TempDir(), disk.Ops{})
+	file, folders := filepath.Join(t.TempDir(), "root"), filepath.Join(t.TempDir(), "root")
+	err := errors.Join(os.Mkdir(file, 0o755), os.WriteFile(file+"/a", nil, 0o644), os.Truncate(file+"/a", 1<<20), os.MkdirAll(folders+"/usr/bin", 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]struct {
+		root string
+		left int
+	}{
+		"of one file": {file, 3}, // its folder, the file, and the first part of that
+		"of folders":  {folders, 1},
+	} {
+		ctx := &ending{t.Context(), try.left}
+		if i, err := f.Put(ctx, try.root, "x", noon); !errors.Is(err, context.Canceled) || errors.Is(err, image.ErrNone) || ctx.left < -3 {
+			t.Errorf("%s it became %+v: %v, and was asked %d times more", name, i, err, -ctx.left)
+		}
+	}
+	if left, err := os.ReadDir(f.Dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
 	}
 }
 
@@ -177,7 +218,7 @@ func TestAnImageIsNamedByADigestAlone(t *testing.T) {
 func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
 	home := ""
 	put := func(ops disk.Ops) error {
-		_, err := image.In(home, ops).Put(built(t, ""), "x", noon)
+		_, err := image.In(home, ops).Put(t.Context(), built(t, ""), "x", noon)
 		return err
 	}
 	var points []string
@@ -213,7 +254,7 @@ func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
 					t.Errorf("after %s an image is half there: %v", points[n], err)
 				}
 			}
-			if _, err := f.Put(built(t, ""), "x", noon); err != nil {
+			if _, err := f.Put(t.Context(), built(t, ""), "x", noon); err != nil {
 				t.Errorf("after %s none can be made: %v", points[n], err)
 			}
 		}
@@ -222,8 +263,8 @@ func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
 
 func TestAnImageThatIsRemovedIsGone(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
-	one, err := f.Put(built(t, ""), "1", noon)
-	two, err2 := f.Put(built(t, "!"), "2", noon)
+	one, err := f.Put(t.Context(), built(t, ""), "1", noon)
+	two, err2 := f.Put(t.Context(), built(t, "!"), "2", noon)
 	if err := errors.Join(err, err2, f.Remove(one.Digest)); err != nil {
 		t.Fatal(err)
 	}

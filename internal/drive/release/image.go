@@ -191,7 +191,7 @@ func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.
 	if !run.OK() {
 		return made, no, nil
 	}
-	made, err = rs.Host.Images().Put(filepath.Join(work, "root"), sum, ledger.Now())
+	made, err = rs.Host.Images().Put(ctx, filepath.Join(work, "root"), sum, ledger.Now())
 	if errors.Is(err, image.ErrNone) {
 		no.Why = err.Error()
 		return made, no, nil
