@@ -76,12 +76,17 @@ func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.O
 	if !slices.ContainsFunc(o.Edits, func(e git.Edit) bool { return ofImage(e.Path) }) {
 		return c, "", nil, nil
 	}
-	inputs, sum, err := imageInputs(ctx, o)
+	inputs, sum, size, err := imageInputs(ctx, o.Host, o.Commit)
 	if err != nil {
 		return c, "", nil, err
 	}
 	of := ""
 	if sum != "" {
+		if size > imageInputMax {
+			return c, "", &proposal.CheckResult{Command: imageCommand, Why: fmt.Sprintf(
+				"what it is built of, which is all in image/ and the manifests of the home, has %d MiB, and at most %d MiB are taken: take out of image/ what it does not need",
+				(size+1<<20-1)>>20, imageInputMax>>20)}, nil
+		}
 		images := rs.Host.Images()
 		made, err := images.Of(sum)
 		if errors.Is(err, image.ErrAbsent) {
@@ -129,11 +134,17 @@ type input struct {
 	is   git.Entry
 }
 
-// imageInputs lists what an image is built of, and names it by all that; "" if there is no Dockerfile.
-func imageInputs(ctx context.Context, o grounds.Offer) (all []input, sum string, err error) {
+// ImageInputs names all that the image of a commit is built of; "" if it has no Dockerfile.
+func ImageInputs(ctx context.Context, home git.Dir, commit git.OID) (sum string, err error) {
+	_, sum, _, err = imageInputs(ctx, home, commit)
+	return sum, err
+}
+
+// imageInputs lists what an image is built of, names it by all that, and adds up its bytes; sum is "" if there is no Dockerfile.
+func imageInputs(ctx context.Context, from git.Dir, commit git.OID) (all []input, sum string, bytes int64, err error) {
 	named := sha256.New()
-	bytes, is := int64(0), false
-	err = o.Host.List(ctx, o.Commit, func(path string, e git.Entry, size int64) error {
+	is := false
+	err = from.List(ctx, commit, func(path string, e git.Entry, size int64) error {
 		if !ofImage(path) || e.Mode == git.Submodule {
 			return nil
 		}
@@ -143,13 +154,10 @@ func imageInputs(ctx context.Context, o grounds.Offer) (all []input, sum string,
 		fmt.Fprintf(named, "%q %s %s\n", path, e.Mode, e.OID)
 		return nil
 	})
-	if err == nil && bytes > imageInputMax {
-		err = problem.Errorf(problem.Refused, "", "what image/Dockerfile is built of has %d MiB, and at most %d MiB are taken", bytes>>20, imageInputMax>>20)
-	}
 	if err != nil || !is {
-		return nil, "", err
+		return nil, "", 0, err
 	}
-	return all, hex.EncodeToString(named.Sum(nil)), nil
+	return all, hex.EncodeToString(named.Sum(nil)), bytes, nil
 }
 
 // buildImage builds an image in a sandbox whose programs are root of nobody's uids, and keeps its root file system.
@@ -187,7 +195,8 @@ func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.
 	if err != nil {
 		return made, nil, fmt.Errorf("build the image: %w", err)
 	}
-	no := &proposal.CheckResult{Command: imageCommand, Took: run.Took, Why: run.Why() + unreached(run.Tail, rs.Host.Registries()), Tail: run.Tail}
+	why = rs.Secrets.Redact(run.Why() + stumbled(run.Tail) + unreached(run.Tail, rs.Host.Registries()))
+	no := &proposal.CheckResult{Command: imageCommand, Took: run.Took, Why: why, Tail: run.Tail}
 	if !run.OK() {
 		return made, no, nil
 	}
@@ -296,16 +305,19 @@ func (rs *Rehearsals) startFrom(ctx context.Context, row change.Row, o grounds.O
 	}
 	runner := live.CommandRunner{Defaults: live.Defaults{Home: rs.Defaults.Home, Limits: rs.Defaults.Limits}, Sandbox: rs.Sandbox, Secrets: rs.Secrets}
 	s := live.Subject{ID: row.ID.Subject(), Owner: w.Spec.Owner, Timeout: imageTryMax}
-	run, err := runner.Run(ctx, s, live.Command{Name: id.NewSession("image"), Line: "git --version", Tree: sandbox.Tree{Dir: place}, Image: rs.Host.Images().Root(of)})
+	run, err := runner.Run(ctx, s, live.Command{Name: id.NewSession("image"), Line: imageTry, Tree: sandbox.Tree{Dir: place}, Image: rs.Host.Images().Root(of)})
 	no := &proposal.CheckResult{Command: imageCommand, Took: run.Took, Tail: run.Tail}
 	switch {
 	case ctx.Err() != nil:
 		return "", nil, context.Cause(ctx)
 	case err != nil:
-		no.Why = "no sandbox starts from it: " + problem.Of(err).Text
+		no.Why = "no sandbox starts from it by /bin/sh: " + problem.Of(err).Text
+		if problem.KindOf(err) == problem.NotFound {
+			no.Why += "; " + needsShell
+		}
 		return "", no, nil
 	case !run.OK():
-		no.Why = "a shell and git, which agents need, do not run in a sandbox that starts from it: " + run.Why()
+		no.Why = lacks(run)
 		return "", no, nil
 	}
 	return fmt.Sprintf("a sandbox starts from its image, and a shell and git run there (%s)", run.Took.Round(10*time.Millisecond)), nil, nil
@@ -335,15 +347,6 @@ func bases(text string) (names []string, why string) {
 		}
 	}
 	return names, ""
-}
-
-// unreached says what a builder needs that the machine does not have; "" if that was not what failed.
-func unreached(tail string, registries bool) string {
-	absent := strings.Contains(tail, "image not known") || strings.Contains(tail, "no such image") || strings.Contains(tail, "not found in local") || strings.Contains(tail, "not available locally")
-	if !absent || registries {
-		return ""
-	}
-	return "; it stands on an image that it may not have here: fetch that (sudo buildah pull NAME) and write `host: {build: {images: [NAME]}}` into sallyport.yaml, or `registries: true` in its place"
 }
 
 // startsFrom says in a clause what sandboxes start from with a release, where that is another than now; "" = as they do now.

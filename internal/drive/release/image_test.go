@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/release"
 	"sallyport/internal/path/change"
@@ -174,7 +175,7 @@ func TestAnImageThatDoesNotBuildGoesBackToItsAgent(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		s, troupe := staged(h, "image/Dockerfile", rehearsed)
 		s.builds(t, func(spec sandbox.Spec) int {
-			fmt.Fprintln(spec.Stderr, "Error: creating build container: debian:12: image not known")
+			fmt.Fprintln(spec.Stderr, "STEP 1/2: FROM debian:12\nError: creating build container: debian:12: image not known")
 			return 125
 		})
 		c, _ := s.Begin()
@@ -183,7 +184,7 @@ func TestAnImageThatDoesNotBuildGoesBackToItsAgent(t *testing.T) {
 			t.Errorf("its card says %+v", d.Proposal.Card)
 		}
 		told := troupe.Told()
-		for _, words := range []string{"build of image/Dockerfile", "image not known", "host: {build: {images: [NAME]}}"} {
+		for _, words := range []string{"build of image/Dockerfile", "status 125, at step 1/2 (FROM debian:12): creating build container: debian:12: image not known; it stands on", "host: {build: {images: [NAME]}}"} {
 			if last := told[len(told)-1]; !strings.Contains(last, words) {
 				t.Errorf("its agent does not hear %q: %q", words, last)
 			}
@@ -217,23 +218,42 @@ func TestADockerfileThatThisMachineWouldSearchForIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestAnImageWithoutAShellGoesBackToItsAgent: no agent could work there.
-func TestAnImageWithoutAShellGoesBackToItsAgent(t *testing.T) {
-	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-		s, troupe := staged(h, "image/Dockerfile", rehearsed)
-		s.builds(t, nil)
-		s.starts = func(spec sandbox.Spec) int {
-			fmt.Fprintln(spec.Stderr, "sh: no such library")
-			return 127
-		}
-		c, _ := s.Begin()
-		s.Is(c, s.Propose(c), change.Working)
-		for _, words := range []string{"a shell and git, which agents need, do not run", "sh: no such library"} {
-			if told := troupe.Told(); !strings.Contains(told[len(told)-1], words) {
-				t.Errorf("its agent does not hear %q: %q", words, told)
-			}
-		}
-	})
+// TestAnImageInWhichNoAgentCouldWorkGoesBackToItsAgent: it hears which of what every agent needs is missing.
+func TestAnImageInWhichNoAgentCouldWorkGoesBackToItsAgent(t *testing.T) {
+	const noShell, noGit = "agents need a shell: have image/Dockerfile", "agents need git: have image/Dockerfile"
+	for name, try := range map[string]struct {
+		prints     string
+		says, lack string
+	}{
+		"a shell that does not run": {"sh: no such library", "its /bin/sh does not run in a sandbox that starts from it: it ended with status 127; " + noShell, noGit},
+		"no git":                    {"a shell runs here\nsh: git: not found", "a shell runs in a sandbox that starts from it, and git does not: it ended with status 127; " + noGit, noShell},
+		"no shell":                  {"", `no sandbox starts from it by /bin/sh: start "/bin/sh": no such file; ` + noShell, noGit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				s, troupe := staged(h, "image/Dockerfile", rehearsed)
+				s.builds(t, nil)
+				s.starts = func(spec sandbox.Spec) int {
+					fmt.Fprintln(spec.Stderr, try.prints)
+					return 127
+				}
+				if try.prints == "" {
+					h.Cage.Refuse = func(start int) error {
+						if start == 3 { // after the agent and the build
+							return problem.Errorf(problem.NotFound, "", "start %q: no such file", "/bin/sh")
+						}
+						return nil
+					}
+				}
+				c, _ := s.Begin()
+				s.Is(c, s.Propose(c), change.Working)
+				told := troupe.Told()
+				if last := told[len(told)-1]; !strings.Contains(last, try.says) || !strings.Contains(last, try.prints) || strings.Contains(last, try.lack) {
+					t.Errorf("its agent does not hear %q: %q", try.says, last)
+				}
+			})
+		})
+	}
 }
 
 // TestABuildThatLeavesALinkHasBuiltNothing: shown in the place of the machine's programs it would lead anywhere.
