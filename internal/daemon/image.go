@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/image"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/pattern"
@@ -22,6 +23,7 @@ import (
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/config"
+	"sallyport/internal/who/group"
 )
 
 // builder is the program that builds images.
@@ -124,12 +126,22 @@ func (c candidate) ask(ctx context.Context, words ...string) (string, error) {
 }
 
 // checkImage says what sandboxes of groups start from, where that is or should be an image.
-func (d *Daemon) checkImage() []api.Check {
+func (d *Daemon) checkImage(ctx context.Context) []api.Check {
 	check := api.Check{Name: "image"}
+	_, absent := os.Lstat(filepath.Join(d.Home, "image", "Dockerfile"))
 	named, err := candidate{d}.Releases().Image()
-	switch _, absent := os.Lstat(filepath.Join(d.Home, "image", "Dockerfile")); {
-	case err != nil:
+	if err != nil {
 		check.Detail, check.Fix = fmt.Sprintf("it is not known what sandboxes of groups are to start from: %s", inert.Line(err.Error())), "sallyport release list"
+		return []api.Check{check}
+	}
+	if d.image == "" && named == "" && absent != nil {
+		return nil
+	}
+	built, bring, err := candidate{d}.committed(ctx)
+	if err != nil {
+		return []api.Check{asked("image", false, "", err)}
+	}
+	switch {
 	case d.image != "":
 		i, err := (candidate{d}).Images().Read(d.image)
 		if err != nil {
@@ -139,16 +151,40 @@ func (d *Daemon) checkImage() []api.Check {
 		}
 		check.OK, check.Detail = true, fmt.Sprintf("sandboxes of groups start from image %.12s, of %d files and %d MiB, built at %s",
 			d.image, i.Files, i.Bytes>>20, i.Built.Local().Format(time.DateTime))
+		switch {
+		case built == "":
+			check.Detail += "; the home has no image/Dockerfile any more, which does not count yet"
+		case !i.Of(built):
+			check.Detail += "; it is not built of what is committed in image/ and the manifests of the home now, which does not count yet"
+		default:
+			return []api.Check{check}
+		}
+		check.OK, check.Ignored, check.Fix = false, true, bring
 	case named != "":
 		check.Detail = fmt.Sprintf("the image %.12s that sandboxes of groups are to start from is gone: they start from this machine's programs", named)
-		check.Fix = "ask an agent for any change in image/, which builds it again"
-	case absent != nil:
-		return nil
+		check.Fix = bring
 	default:
-		check.Detail, check.Fix = "there is an image/Dockerfile, and no image of it is here: sandboxes of groups start from this machine's programs", "ask an agent for any change in image/: an image is built with a change of it"
+		check.Detail, check.Fix = "there is an image/Dockerfile, and no image of it is here: sandboxes of groups start from this machine's programs", bring
 		if b := (candidate{d}).Builder(); b.Why != "" {
 			check.Detail += "; none is built here: " + b.Why
 		}
 	}
 	return []api.Check{check}
+}
+
+// committed names what an image would be built of as the home is committed, "" = there is no Dockerfile; and the command that has it built:
+// no image is built without a card.
+func (c candidate) committed(ctx context.Context) (built, bring string, err error) {
+	home := git.Dir{Path: filepath.Join(c.Home, ".git"), Ops: c.Ops}
+	head, err := home.Head(ctx)
+	var all []group.Folder
+	if err == nil && head != "" {
+		if built, err = rehearse.ImageInputs(ctx, home, head); err == nil {
+			all, _, err = group.List(ctx, home, head)
+		}
+	}
+	if len(all) == 0 {
+		return built, "sallyport group create --help", err
+	}
+	return built, fmt.Sprintf("sallyport chat %s --say 'Propose a change of the host that adds a line to image/notes.md'", all[0]), nil
 }

@@ -59,8 +59,8 @@ func (c candidate) Take(ctx context.Context, from string, by audit.Actor) (is re
 
 // imageFor is the image that sandboxes would start from with the programs in a folder: that of a release of this home, else that of now.
 func (c candidate) imageFor(from string) (string, error) {
-	releases := c.Releases()
-	if filepath.Dir(filepath.Clean(from)) != releases.Dir {
+	releases, from := c.Releases(), filepath.Clean(from)
+	if filepath.Dir(from) != releases.Dir {
 		return c.image, nil
 	}
 	r, err := releases.Read(filepath.Base(from))
