@@ -26,7 +26,7 @@ func TestNoLogLineCarriesAProcessID(t *testing.T) {
 			if strings.Contains(l, "log.Info(") || strings.Contains(l, "Log.Warn(") {
 				lines++
 			}
-			if line.MatchString(l) {
+			if strings.Contains(strings.ToLower(l), "log") && line.MatchString(l) { // few lines are looked at by the expression
 				t.Errorf("%s:%d logs a process id: %s", path, n+1, strings.TrimSpace(l))
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -39,7 +40,7 @@ func eachText(t *testing.T, roots []string, do func(at token.Position, text stri
 	})
 }
 
-// eachFile parses every file of the product's own source below the roots, tests left out.
+// eachFile hands over every file of the product's own source below the roots, tests left out, to be read and not changed.
 func eachFile(t *testing.T, roots []string, do func(set *token.FileSet, file *ast.File)) {
 	t.Helper()
 	for _, root := range roots {
@@ -47,10 +48,14 @@ func eachFile(t *testing.T, roots []string, do func(set *token.FileSet, file *as
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
 				return err
 			}
-			set := token.NewFileSet()
-			file, err := parser.ParseFile(set, path, nil, 0)
+			once, _ := sources.LoadOrStore(path, sync.OnceValues(func() (source, error) {
+				set := token.NewFileSet()
+				file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+				return source{set, file}, err
+			}))
+			s, err := once.(func() (source, error))()
 			if err == nil {
-				do(set, file)
+				do(s.set, s.file)
 			}
 			return err
 		})
@@ -59,3 +64,11 @@ func eachFile(t *testing.T, roots []string, do func(set *token.FileSet, file *as
 		}
 	}
 }
+
+// source is a parsed file. To parse all of them is most of what a test of them costs: it is done once.
+type source struct {
+	set  *token.FileSet
+	file *ast.File
+}
+
+var sources sync.Map // path → func() (source, error)

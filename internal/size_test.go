@@ -2,12 +2,8 @@ package internal_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"path"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -16,24 +12,13 @@ const methodsMax = 42
 
 func TestNoTypeDoesEverything(t *testing.T) {
 	methods := map[string]int{} // of folder.Type
-	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
-			return err
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, decl := range parsed.Decls {
+	eachFile(t, []string{"."}, func(set *token.FileSet, file *ast.File) {
+		for _, decl := range file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
-				methods[path.Dir(filepath.ToSlash(file))+"."+receiver(f.Recv.List[0].Type)]++
+				methods[filepath.Dir(set.Position(file.Pos()).Filename)+"."+receiver(f.Recv.List[0].Type)]++
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, n := range methods {
 		if n > methodsMax {
 			t.Errorf("%s has %d methods, more than %d: give what it does for another noun a type of its own", name, n, methodsMax)
