@@ -84,8 +84,8 @@ mutants: ## which small faults a package's own tests let live: make mutants PACK
 	@test -n "$(PACKAGE)" || { echo "name the package: make mutants PACKAGE=./internal/path/trial"; exit 2; }
 	$(GO) run $(GREMLINS) unleash --workers 2 --timeout-coefficient 20 $(MUTANTS) $(PACKAGE)
 
-docs: ## write what comes from code: cli.md, schemas, states, linked modules, the pictures, schema.sql
-	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/path/change ./internal/door/api/apitest ./internal/rule/config ./internal/screen/cli ./internal/rule/metric ./internal/store/sqlite
+docs: ## write what comes from code: cli.md, schemas, states, linked modules, the pictures, schema.sql, the table of rules
+	UPDATE_DOCS=1 $(GO) test -mod=readonly ./internal/path/change ./internal/door/api/apitest ./internal/rule/config ./internal/screen/cli ./internal/rule/metric ./internal/rule/secret ./internal/store/sqlite
 	UPDATE_DOCS=1 $(GO) test -mod=readonly -run TestThePictureOfA ./cmd/sallyport
 
 # It is of the same build as what it speaks to.

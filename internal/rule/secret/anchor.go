@@ -29,18 +29,14 @@ const (
 	headMax        = 128
 )
 
-// anchors returns the anchors of an expression and the number of runs in their reaches; ok is false if there is no good set: then
+// anchors returns the anchors of an expression and the number of runs in their reaches; nil if there is no good set: then
 // only searching the whole text will do.
-func anchors(expression string) (as []anchor, runs int, ok bool) {
+func anchors(expression string) (as []anchor, runs int) {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return nil, 0, false
+		return nil, 0
 	}
-	places := anchorsOf(flatten(re))
-	if places == nil {
-		return nil, 0, false
-	}
-	for _, p := range places {
+	for _, p := range anchorsOf(flatten(re)) {
 		a := anchor{words: p.words}
 		a.before = measure(p.before, &runs)
 		a.after = measure(p.after, &runs)
@@ -54,7 +50,14 @@ func anchors(expression string) (as []anchor, runs int, ok bool) {
 		})
 		as = append(as, a)
 	}
-	return as, runs, true
+	return as, runs
+}
+
+func wordsOf(as []anchor) (words [][]string) {
+	for _, a := range as {
+		words = append(words, a.words)
+	}
+	return words
 }
 
 // place is an anchor in the making.

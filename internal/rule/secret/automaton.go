@@ -36,12 +36,15 @@ func newAutomaton(words []string) *automaton {
 	return a
 }
 
-// plant builds the tree of the words: -1 is no child.
+// plant builds the tree of the words: 0, the root, is no child.
 func (a *automaton) plant(words []string) {
+	most := 1 // states
+	for _, w := range words {
+		most += len(w)
+	}
+	a.next = make([]int32, 0, most*a.width)
 	grow := func() int {
-		for range a.width {
-			a.next = append(a.next, -1)
-		}
+		a.next = a.next[:len(a.next)+a.width]
 		a.words = append(a.words, nil)
 		return len(a.words) - 1
 	}
@@ -51,7 +54,7 @@ func (a *automaton) plant(words []string) {
 		state := 0
 		for i := range len(w) {
 			cell := state*a.width + int(a.class[w[i]])
-			if a.next[cell] < 0 {
+			if a.next[cell] == 0 {
 				child := grow()
 				a.next[cell] = int32(child)
 			}
@@ -66,12 +69,9 @@ func (a *automaton) link() {
 	fail := make([]int32, len(a.words))
 	var queue []int32
 	for col := range a.width {
-		child := a.next[col]
-		if child < 0 {
-			a.next[col] = 0
-			continue
+		if child := a.next[col]; child > 0 {
+			queue = append(queue, child)
 		}
-		queue = append(queue, child)
 	}
 	for len(queue) > 0 {
 		state := queue[0]
@@ -82,7 +82,7 @@ func (a *automaton) link() {
 		for col := range a.width {
 			cell := int(state)*a.width + col
 			instead := a.next[int(back)*a.width+col]
-			if child := a.next[cell]; child >= 0 {
+			if child := a.next[cell]; child > 0 {
 				fail[child] = instead
 				queue = append(queue, child)
 			} else {

@@ -40,7 +40,7 @@ func loadRules(toml []byte, trusted bool) (cfg config.Config, loose bool, err er
 			err = badToml("a regular expression in it does not compile")
 		}
 	}()
-	defaults, err := parse([]byte(config.DefaultConfig))
+	defaults, err := parseDefault()
 	if err != nil {
 		return cfg, false, fmt.Errorf("read the default rules: %w", err)
 	}
@@ -100,17 +100,23 @@ func badToml(format string, args ...any) error {
 }
 
 // parse never uses the library's global reader: two scanners may be made at once.
-func parse(toml []byte) (*config.ViperConfig, error) {
+func parse(toml []byte, as ...viper.DecoderConfigOption) (*config.ViperConfig, error) {
 	v := viper.New()
 	v.SetConfigType("toml")
 	if err := v.ReadConfig(strings.NewReader(string(toml))); err != nil {
 		return nil, err
 	}
 	vc := &config.ViperConfig{}
-	if err := v.Unmarshal(vc); err != nil {
+	if err := v.Unmarshal(vc, as...); err != nil {
 		return nil, err
 	}
 	return vc, nil
+}
+
+// parseDefault is parse of the library's own rules, in which no value is written as one of another type: to look for such ones would be two
+// thirds of its time.
+func parseDefault() (*config.ViperConfig, error) {
+	return parse([]byte(config.DefaultConfig), viper.DecodeHook(nil))
 }
 
 // checkExpressions bounds what a repository may have us run (the library's own are as long as they are).

@@ -61,7 +61,7 @@ func TestAnyRuleIsSievedAsTheLibraryDoesIt(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", expression, err)
 		}
-		s, library := newSieve(loaded(cfg)), detect.NewDetector(cfg)
+		s, library := loaded(cfg), detect.NewDetector(cfg)
 		re, err := syntax.Parse(expression, syntax.Perl)
 		if err != nil {
 			t.Fatal(err)

@@ -94,14 +94,13 @@ func New(cfg Config) (*Scanner, error) {
 // rulesOf makes the sieve of a configuration.
 func rulesOf(cfg Config) (s *sieve, loose bool, err error) {
 	if len(cfg.Toml) == 0 {
-		s, err = builtIn()
-		return s, false, err
+		return builtIn(), false, nil
 	}
 	rules, loose, err := loadRules(cfg.Toml, cfg.Trusted)
 	if err != nil {
 		return nil, false, err
 	}
-	return newSieve(loaded(rules)), loose, nil
+	return loaded(rules), loose, nil
 }
 
 // Default is the scanner of the built-in rules alone: no base, no cache, no known secrets. It is made once, when first asked for.

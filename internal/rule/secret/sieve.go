@@ -3,6 +3,7 @@ package secret
 import (
 	"cmp"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,11 +41,11 @@ type anchorOf struct {
 type rule struct {
 	id       string
 	severity Severity
-	keywords int // how many; 0: always tried
-	anchors  []anchor
-	runs     int
-	whole    bool // no anchors: the whole text is searched
-	lines    bool // an allowlist looks at whole lines, so windows are whole lines
+	keywords []string                       // none: always tried
+	words    [][]string                     // of each anchor
+	anchors  func() (as []anchor, runs int) // made when the first of the words is found
+	whole    bool                           // no anchors: the whole text is searched
+	lines    bool                           // an allowlist looks at whole lines, so windows are whole lines
 	pathOnly bool
 	path     *regexp.Regexp // the library's rule holds for such paths only
 	pathed   bool           // the library must be told the path
@@ -72,9 +73,9 @@ const slack = 8
 // folding are letters beyond ASCII that lower or fold to ASCII ones.
 var folding = []string{"\u212a", "\u0130", "\u017f"}
 
-func newSieve(from source) *sieve {
-	cfg := from.cfg
-	s := &sieve{allow: from.allow}
+// newSieve makes one of rules, and of what the library allows for all of its own.
+func newSieve(rules []rule, allow func() []*config.Allowlist) *sieve {
+	s := &sieve{rules: rules, allow: allow}
 	words := map[string]int32{}
 	var list []string
 	word := func(w string) int32 {
@@ -86,32 +87,16 @@ func newSieve(from source) *sieve {
 		}
 		return id
 	}
-	add := func(r rule, keywords []string) {
-		n := int32(len(s.rules))
-		for _, k := range keywords {
+	for n, r := range rules {
+		for _, k := range r.keywords {
 			u := &s.uses[word(k)]
-			u.keyword = append(u.keyword, n)
+			u.keyword = append(u.keyword, int32(n))
 		}
-		r.keywords = len(keywords)
-		for i, a := range r.anchors {
-			for _, w := range a.words {
+		for i, anchor := range r.words {
+			for _, w := range anchor {
 				u := &s.uses[word(w)]
-				u.anchor = append(u.anchor, anchorOf{n, int32(i)})
+				u.anchor = append(u.anchor, anchorOf{int32(n), int32(i)})
 			}
-		}
-		s.rules = append(s.rules, r)
-	}
-	for _, r := range ours() {
-		add(r, nil)
-	}
-	ids := make([]string, 0, len(cfg.Rules))
-	for id := range cfg.Rules {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		if r, keywords, ok := libraryRule(from, cfg.Rules[id]); ok {
-			add(r, keywords)
 		}
 	}
 	for _, f := range folding {
@@ -121,35 +106,47 @@ func newSieve(from source) *sieve {
 	return s
 }
 
+// loaded is the sieve of rules that were compiled already, and ours.
+func loaded(cfg config.Config) *sieve {
+	rules := slices.Clone(ours())
+	for _, id := range slices.Sorted(maps.Keys(cfg.Rules)) {
+		if r, ok := libraryRule(cfg, cfg.Rules[id]); ok {
+			rules = append(rules, r)
+		}
+	}
+	return newSieve(rules, func() []*config.Allowlist { return cfg.Allowlists })
+}
+
 // ours are our own rules, made once: they are the same for every sieve.
 var ours = sync.OnceValue(func() []rule {
 	rules := make([]rule, len(ownRules))
 	for i := range ownRules {
-		o := &ownRules[i]
-		r := rule{id: o.id, severity: Critical, own: o, find: pattern.Of(o.expression)}
+		o, known := &ownRules[i], tabled[i]
+		r := rule{id: o.id, severity: Critical, own: o, find: pattern.Of(o.expression), whole: known.whole, words: known.words}
 		if o.general {
 			r.severity = Error
 		}
-		var ok bool
-		r.anchors, r.runs, ok = anchors(o.expression)
-		r.whole = !ok
+		r.anchors = sync.OnceValues(func() ([]anchor, int) { return anchors(o.expression) })
 		rules[i] = r
 	}
 	return rules
 })
 
-func libraryRule(all source, from config.Rule) (r rule, keywords []string, ok bool) {
-	cfg := all.cfg
-	if from.SkipReport {
-		return r, nil, false
-	}
-	exact := sync.OnceValue(func() config.Config { return all.exact(from.RuleID) })
-	r = rule{id: from.RuleID, severity: Critical, detector: sync.OnceValue(func() *detect.Detector {
-		return detector(exact(), exact().Rules[from.RuleID])
-	})}
-	if strings.Contains(strings.ToLower(from.RuleID), "generic") {
+// ofLibrary is a rule of the library. exact has it as it is, those that it requires, and what is allowed everywhere.
+func ofLibrary(id string, exact func() config.Config) rule {
+	r := rule{id: id, severity: Critical, detector: sync.OnceValue(func() *detect.Detector { return detector(exact(), exact().Rules[id]) })}
+	if strings.Contains(strings.ToLower(id), "generic") {
 		r.severity = Error
 	}
+	r.find = func() *regexp.Regexp { return exact().Rules[id].Regex }
+	return r
+}
+
+func libraryRule(cfg config.Config, from config.Rule) (r rule, ok bool) {
+	if from.SkipReport {
+		return r, false
+	}
+	r = ofLibrary(from.RuleID, func() config.Config { return cfg })
 	r.path = from.Path
 	r.pathed = from.Path != nil || len(from.RequiredRules) > 0
 	for _, a := range slices.Concat(cfg.Allowlists, from.Allowlists) {
@@ -159,35 +156,34 @@ func libraryRule(all source, from config.Rule) (r rule, keywords []string, ok bo
 	for _, a := range from.Allowlists {
 		r.pathed = r.pathed || len(a.Paths) > 0
 	}
+	if from.Regex == nil {
+		r.pathOnly, r.whole, r.find = true, true, nil
+		return r, true
+	}
 	for _, k := range from.Keywords {
 		k = strings.ToLower(k)
 		if k == "" || strings.ContainsFunc(k, func(r rune) bool { return r >= 0x80 }) {
-			keywords = nil // it is not for the automaton to say: always try
+			r.keywords = nil // it is not for the automaton to say: always try
 			break
 		}
-		if !slices.Contains(keywords, k) {
-			keywords = append(keywords, k)
+		if !slices.Contains(r.keywords, k) {
+			r.keywords = append(r.keywords, k)
 		}
 	}
-	if from.Regex == nil {
-		r.pathOnly, r.whole = true, true
-		return r, nil, true
+	as, runs := anchors(from.Regex.String())
+	if r.whole = as == nil || len(from.RequiredRules) > 0; !r.whole {
+		r.anchors = func() ([]anchor, int) { return as, runs }
+		r.words = wordsOf(as)
 	}
-	expression := all.expression(from)
-	r.find = func() *regexp.Regexp { return exact().Rules[from.RuleID].Regex }
-	var good bool
-	r.anchors, r.runs, good = anchors(expression)
-	r.whole = !good || len(from.RequiredRules) > 0
-	if r.whole {
-		r.anchors = nil
-	}
-	return r, keywords, true
+	return r, true
 }
 
 // state is what one text's scan knows of one rule.
 type state struct {
 	on      bool
 	whole   bool
+	anchors []anchor
+	runs    int
 	looked  int // bytes that checks have looked at
 	walk    *walker
 	windows []stretch
@@ -206,7 +202,7 @@ func (s *sieve) scan(ctx context.Context, path, text string) ([]hit, error) {
 		}
 		for _, of := range s.uses[p.word].anchor {
 			if st := &states[of.rule]; st.on && !st.whole {
-				s.rules[of.rule].look(st, &s.rules[of.rule].anchors[of.anchor], text, int(p.at))
+				s.rules[of.rule].look(st, of.anchor, text, int(p.at))
 			}
 		}
 	}
@@ -240,7 +236,7 @@ func (s *sieve) enable(states []state, places []found, text string, few bool) {
 		s.auto.mark(strings.ToLower(text), seen)
 	}
 	for i := range states {
-		states[i].on = s.rules[i].keywords == 0
+		states[i].on = len(s.rules[i].keywords) == 0
 		// Ours look for names and forms in ASCII alone: what only folds to one is read by nobody as that name.
 		states[i].whole = s.rules[i].whole || (exotic && (s.rules[i].own == nil || !few))
 	}
@@ -267,12 +263,16 @@ func (s *sieve) disable(states []state, path string) {
 }
 
 // look opens a window around a word if a match can stand there.
-func (r *rule) look(st *state, a *anchor, text string, at int) {
+func (r *rule) look(st *state, n int32, text string, at int) {
+	if st.anchors == nil {
+		st.anchors, st.runs = r.anchors()
+	}
+	a := &st.anchors[n]
 	if !a.glance.holds(text, at) {
 		return
 	}
 	if st.walk == nil {
-		st.walk = newWalker(text, r.runs)
+		st.walk = newWalker(text, st.runs)
 	}
 	if n := len(st.windows); n > 0 && st.windows[n-1].to == len(text) && st.windows[n-1].from == 0 {
 		return
