@@ -98,7 +98,7 @@ func imaged(t *testing.T) (d *Daemon, made image.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err = candidate{d}.Images().Put(t.Context(), root, built, time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC))
+	made, err = candidate{d}.Images().Put(t.Context(), root, image.Image{Inputs: built, Built: time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/image"
 	"sallyport/internal/base/release"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
@@ -35,7 +36,7 @@ func TestWhatNobodyRunsByAnyMoreIsLeftOver(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(from, release.Program), fmt.Append(nil, n), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		i, err := images.Put(t.Context(), root, fmt.Sprint(n), noon)
+		i, err := images.Put(t.Context(), root, image.Image{Inputs: fmt.Sprint(n), Built: noon})
 		if err != nil {
 			t.Fatal(err)
 		}

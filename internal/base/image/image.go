@@ -30,11 +30,12 @@ import (
 
 // Image is one root file system; image.json is exactly this.
 type Image struct {
-	Digest string    `json:"digest"` // SHA-256, in hex, over paths, modes and contents of its root
-	Inputs string    `json:"inputs"` // names all that it was built of, the newest first, with a blank between
-	Built  time.Time `json:"built"`  // UTC
-	Files  int       `json:"files"`  // entries of all kinds
-	Bytes  int64     `json:"bytes"`  // in its ordinary files
+	Digest string    `json:"digest"`         // SHA-256, in hex, over paths, modes and contents of its root, and over Path
+	Inputs string    `json:"inputs"`         // names all that it was built of, the newest first, with a blank between
+	Built  time.Time `json:"built"`          // UTC
+	Files  int       `json:"files"`          // entries of all kinds
+	Bytes  int64     `json:"bytes"`          // in its ordinary files
+	Path   string    `json:"path,omitempty"` // its PATH; "" = the usual one
 }
 
 // Folder is where a home keeps its images. It is for one process.
@@ -131,11 +132,11 @@ func (f Folder) List() (all []Image, err error) {
 	return all, errors.Join(errs...)
 }
 
-// Put takes a folder on the home's own disk over as the root of an image: nobody may change it meanwhile. All in it becomes this user's,
+// Put takes a folder on the home's own disk over as the root of an image, of which i says Inputs, Built and Path: nobody may change it meanwhile. All in it becomes this user's,
 // nothing keeps a set-id bit, and what is neither file nor folder nor link goes. An image that is there already stays as it is.
 // An end of ctx ends the reading, and nothing is kept.
-func (f Folder) Put(ctx context.Context, root, inputs string, built time.Time) (Image, error) {
-	i := Image{Inputs: inputs, Built: built.UTC()}
+func (f Folder) Put(ctx context.Context, root string, i Image) (Image, error) {
+	i = Image{Inputs: i.Inputs, Built: i.Built.UTC(), Path: i.Path}
 	err := f.put(ctx, root, &i)
 	if err != nil {
 		return Image{}, fmt.Errorf("keep what was built as an image: %w", err)
@@ -244,6 +245,9 @@ func take(ctx context.Context, root string, i Image) (Image, error) {
 			return os.Remove(path) // a socket, a pipe, a device: nothing is behind it in another sandbox
 		}
 	})
+	if i.Path != "" {
+		fmt.Fprintf(all, "PATH %q\n", i.Path)
+	}
 	i.Digest = hex.EncodeToString(all.Sum(nil))
 	if errors.Is(err, unix.ENAMETOOLONG) {
 		err = fmt.Errorf("%w: a path in it is longer than the %d bytes that a program can name", ErrNone, unix.PathMax)

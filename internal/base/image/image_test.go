@@ -18,6 +18,8 @@ import (
 
 var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
+func of(inputs string, at time.Time) image.Image { return image.Image{Inputs: inputs, Built: at} }
+
 // built is what a build has left: files with marks, a link out of it, and what is no file.
 func built(t *testing.T, more string) (root string) {
 	t.Helper()
@@ -43,7 +45,7 @@ func built(t *testing.T, more string) (root string) {
 func TestWhatWasBuiltIsKeptByWhatIsInIt(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
 	before, err := os.Lstat("/etc/shadow")
-	made, err2 := f.Put(t.Context(), built(t, ""), "these", noon)
+	made, err2 := f.Put(t.Context(), built(t, ""), of("these", noon))
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -69,19 +71,19 @@ func TestWhatWasBuiltIsKeptByWhatIsInIt(t *testing.T) {
 		t.Errorf("it reads as %+v, %v", read, err)
 	}
 
-	again, err := f.Put(t.Context(), built(t, ""), "others", noon.Add(time.Hour))
+	again, err := f.Put(t.Context(), built(t, ""), of("others", noon.Add(time.Hour)))
 	if err != nil || again.Digest != made.Digest {
 		t.Errorf("the same is another image: %+v, %v", again, err)
 	}
-	if other, err := f.Put(t.Context(), built(t, "!"), "more", noon.Add(time.Hour)); err != nil || other.Digest == made.Digest {
+	if other, err := f.Put(t.Context(), built(t, "!"), of("more", noon.Add(time.Hour))); err != nil || other.Digest == made.Digest {
 		t.Errorf("another is the same image: %+v, %v", other, err)
 	}
 	if all, err := f.List(); err != nil || len(all) != 2 {
 		t.Errorf("there are %+v, %v", all, err)
 	}
 	for _, name := range []string{"these", "others"} {
-		if of, err := f.Of(name); err != nil || of.Digest != made.Digest || !of.Built.Equal(noon) {
-			t.Errorf("%s there is %+v, %v", name, of, err)
+		if is, err := f.Of(name); err != nil || is.Digest != made.Digest || !is.Built.Equal(noon) {
+			t.Errorf("%s there is %+v, %v", name, is, err)
 		}
 	}
 	if _, err := f.Of("nothing"); !errors.Is(err, image.ErrAbsent) {
@@ -101,8 +103,8 @@ func TestOwnersOfABuildAreNoPartOfAnImage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made, err := f.Put(t.Context(), root, "x", noon)
-	same, err2 := f.Put(t.Context(), built(t, ""), "x", noon)
+	made, err := f.Put(t.Context(), root, of("x", noon))
+	same, err2 := f.Put(t.Context(), built(t, ""), of("x", noon))
 	if err := errors.Join(err, err2); err != nil || made.Digest != same.Digest {
 		t.Fatalf("%s and %s: %v", made.Digest, same.Digest, err)
 	}
@@ -126,7 +128,7 @@ func TestALinkIsNoRoot(t *testing.T) {
 		if err := make(at); err != nil {
 			t.Fatal(err)
 		}
-		if i, err := f.Put(t.Context(), at, "x", noon); !errors.Is(err, image.ErrNone) {
+		if i, err := f.Put(t.Context(), at, of("x", noon)); !errors.Is(err, image.ErrNone) {
 			t.Errorf("%s became %+v: %v", name, i, err)
 		}
 	}
@@ -161,9 +163,22 @@ func TestWhatTakesTooLongToReadIsNoRoot(t *testing.T) {
 		if err := more(filepath.Join(root, "usr")); err != nil {
 			t.Fatal(err)
 		}
-		if i, err := f.Put(t.Context(), root, "x", noon); !errors.Is(err, image.ErrNone) {
+		if i, err := f.Put(t.Context(), root, of("x", noon)); !errors.Is(err, image.ErrNone) {
 			t.Errorf("%s became %+v: %v", name, i, err)
 		}
+	}
+}
+
+// TestTheSameWithAnotherPathIsAnotherImage: what programs find by a name is part of what is approved.
+func TestTheSameWithAnotherPathIsAnotherImage(t *testing.T) {
+	f := image.In(t.TempDir(), disk.Ops{})
+	usual, err := f.Put(t.Context(), built(t, ""), of("x", noon))
+	with, err2 := f.Put(t.Context(), built(t, ""), image.Image{Inputs: "y", Built: noon, Path: "/opt/x/bin:/usr/bin"})
+	if err := errors.Join(err, err2); err != nil || with.Digest == usual.Digest {
+		t.Fatalf("%+v and %+v, %v", usual, with, err)
+	}
+	if read, err := f.Read(with.Digest); err != nil || read != with || read.Path != "/opt/x/bin:/usr/bin" {
+		t.Errorf("it reads as %+v, %v", read, err)
 	}
 }
 
@@ -196,7 +211,7 @@ func TestAReadingThatShallEndEndsInTheMiddle(t *testing.T) {
 		"of folders":  {folders, 1},
 	} {
 		ctx := &ending{t.Context(), try.left}
-		if i, err := f.Put(ctx, try.root, "x", noon); !errors.Is(err, context.Canceled) || errors.Is(err, image.ErrNone) || ctx.left < -3 {
+		if i, err := f.Put(ctx, try.root, of("x", noon)); !errors.Is(err, context.Canceled) || errors.Is(err, image.ErrNone) || ctx.left < -3 {
 			t.Errorf("%s it became %+v: %v, and was asked %d times more", name, i, err, -ctx.left)
 		}
 	}
@@ -218,7 +233,7 @@ func TestAnImageIsNamedByADigestAlone(t *testing.T) {
 func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
 	home := ""
 	put := func(ops disk.Ops) error {
-		_, err := image.In(home, ops).Put(t.Context(), built(t, ""), "x", noon)
+		_, err := image.In(home, ops).Put(t.Context(), built(t, ""), of("x", noon))
 		return err
 	}
 	var points []string
@@ -254,7 +269,7 @@ func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
 					t.Errorf("after %s an image is half there: %v", points[n], err)
 				}
 			}
-			if _, err := f.Put(t.Context(), built(t, ""), "x", noon); err != nil {
+			if _, err := f.Put(t.Context(), built(t, ""), of("x", noon)); err != nil {
 				t.Errorf("after %s none can be made: %v", points[n], err)
 			}
 		}
@@ -263,8 +278,8 @@ func TestWhereverPowerGoesAnImageIsWholeOrNotThere(t *testing.T) {
 
 func TestAnImageThatIsRemovedIsGone(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
-	one, err := f.Put(t.Context(), built(t, ""), "1", noon)
-	two, err2 := f.Put(t.Context(), built(t, "!"), "2", noon)
+	one, err := f.Put(t.Context(), built(t, ""), of("1", noon))
+	two, err2 := f.Put(t.Context(), built(t, "!"), of("2", noon))
 	if err := errors.Join(err, err2, f.Remove(one.Digest)); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,9 @@ func (r Ran) Why() string { return session.Describe(r.Exit) }
 
 // Run runs a command for a subject and waits for its end; an error is the machine's fault, or ctx has ended.
 func (r CommandRunner) Run(ctx context.Context, s Subject, c Command) (Ran, error) {
-	spec, err := r.Environment(ctx, s, c.Way, c.Cache.Upper != "")
+	shown := r.Surroundings(s, c.Way, c.Cache.Upper != "")
+	shown.Image = cmp.Or(c.Image, shown.Image)
+	spec, err := r.show(ctx, shown)
 	if err != nil {
 		return Ran{}, err
 	}
@@ -65,7 +67,7 @@ func (r CommandRunner) Run(ctx context.Context, s Subject, c Command) (Ran, erro
 	clean := r.Secrets.Redactor(out) // before the beginning is cut off, or the rest of a secret would stay
 	both := &together{to: clean}
 	spec.ID, spec.Tree, spec.Cache, spec.Background = string(c.Name), c.Tree, c.Cache, c.Background
-	spec.Range, spec.Image = c.Range, cmp.Or(c.Image, spec.Image)
+	spec.Range = c.Range
 	spec.Own = append(spec.Own, c.Own...)
 	spec.Argv, spec.Stdout, spec.Stderr = []string{"/bin/sh", "-c", c.Line}, both, both
 

@@ -30,7 +30,10 @@ func (d Defaults) ImageFor(s Subject) string {
 // Environment is a sandbox with what the programs of a subject may see, and no tree or program yet; caches says that there is a folder
 // for them.
 func (d Defaults) Environment(ctx context.Context, s Subject, way Way, caches bool) (sandbox.Spec, error) {
-	shown := d.Surroundings(s, way, caches)
+	return d.show(ctx, d.Surroundings(s, way, caches))
+}
+
+func (d Defaults) show(ctx context.Context, shown session.Surroundings) (sandbox.Spec, error) {
 	for _, share := range shown.Shares {
 		if sandbox.Below(share, d.Home) || sandbox.Below(d.Home, share) {
 			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help", "--share %q would show the agent sallyport's own home %s", share, d.Home)

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/image"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	programs "sallyport/internal/base/release"
@@ -28,6 +29,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/session"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -49,6 +51,9 @@ const (
 	imageInputMax = 256 << 20 // bytes of what it is built of
 	imageDiskMax  = 32 << 30  // bytes that a build may write: each layer is a copy of all below it
 	dockerfileMax = 1 << 20   // bytes of a Dockerfile, which is looked through out here
+	environMax    = 64 << 10  // bytes of the variables of an image, of which PATH is taken
+	foldersMax    = 50        // of that
+	folderMax     = 255       // bytes of the path of one
 	basesMax      = 20        // images that it names as what it stands on: this machine is asked for each
 )
 
@@ -67,6 +72,7 @@ by='--signature-policy /build/conf/policy.json'
 for base in /build/base/*.tar; do [ -e "$base" ] && buildah pull -q $by "oci-archive:$base" >/dev/null; done
 buildah bud $by --isolation chroot --network host --layers=false --pull=%s -t localhost/sallyport-image -f image/Dockerfile /workspace
 made=$(buildah from -q $by --pull-never localhost/sallyport-image)
+buildah inspect --type container --format '{{range .OCIv1.Config.Env}}{{println .}}{{end}}' "$made" > /build/env
 mv "$(buildah mount "$made")" /build/root
 `
 
@@ -200,7 +206,7 @@ func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.
 	if !run.OK() {
 		return made, no, nil
 	}
-	made, err = rs.Host.Images().Put(ctx, filepath.Join(work, "root"), sum, ledger.Now())
+	made, err = rs.Host.Images().Put(ctx, filepath.Join(work, "root"), image.Image{Inputs: sum, Built: ledger.Now(), Path: pathIn(filepath.Join(work, "env"))})
 	if errors.Is(err, image.ErrNone) {
 		no.Why = err.Error()
 		return made, no, nil
@@ -279,6 +285,35 @@ func (rs *Rehearsals) runBuilder(ctx context.Context, row change.Row, b Builder,
 		Name: name, Line: fmt.Sprintf(imageLine, pull), Way: way, Tree: sandbox.Tree{Dir: tree}, Range: true,
 		Own: []sandbox.Bind{{Source: work, Target: "/build", Writable: true}},
 	})
+}
+
+// pathIn is PATH as a build has it, by a file of its variables: of its folders those that can be ones. "" if it has none, or the usual one.
+// What a build has left there may be anything.
+func pathIn(env string) string {
+	file, err := os.OpenFile(env, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	raw, err := io.ReadAll(io.LimitReader(file, environMax))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(raw)) {
+		path, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "PATH=")
+		if !is {
+			continue
+		}
+		folders := slices.DeleteFunc(filepath.SplitList(path), func(f string) bool {
+			return !filepath.IsAbs(f) || filepath.Clean(f) != f || len(f) > folderMax || inert.Line(f) != f
+		})
+		path = strings.Join(folders[:min(len(folders), foldersMax)], string(filepath.ListSeparator))
+		if path == strings.Join(session.UsualPath(), string(filepath.ListSeparator)) {
+			return ""
+		}
+		return path
+	}
+	return ""
 }
 
 // imageRoom is how much a build may write: half of what its disk has at the most. What comes of it stays for a while, and anybody's builds

@@ -1,13 +1,17 @@
 package release
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/session"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
 
@@ -54,5 +58,36 @@ func TestAFolderThatIsTooLargeIsItsAgentsFault(t *testing.T) {
 	_, _, failed, err := (&Rehearsals{}).withImage(t.Context(), change.Row{}, offer, candidate{})
 	if want := "has 257 MiB, and at most 256 MiB are taken"; err != nil || failed == nil || failed.OK || failed.Command != imageCommand || !strings.Contains(failed.Why, want) {
 		t.Errorf("%+v, %v", failed, err)
+	}
+}
+
+// TestOfWhatABuildLeavesThePathAloneIsTaken: all else of it may be anything.
+func TestOfWhatABuildLeavesThePathAloneIsTaken(t *testing.T) {
+	usual, long := strings.Join(session.UsualPath(), ":"), "/"+strings.Repeat("a", 300)
+	for name, try := range map[string]struct{ left, path string }{
+		"one of its own":       {"A=b\nPATH=/opt/x/bin:" + usual + "\nPATH=/other\n", "/opt/x/bin:" + usual},
+		"the usual one":        {"PATH=" + usual + "\n", ""},
+		"none":                 {"A=PATH=/x\n", ""},
+		"what is no folder":    {"PATH=:.:bin:/a/../b:/c/:/d\x1b[2J:" + long + ":/e", "/e"},
+		"more than are taken":  {"PATH=" + strings.Repeat("/a:", 60), strings.TrimSuffix(strings.Repeat("/a:", 50), ":")},
+		"more than is read":    {strings.Repeat("A=b\n", 20000) + "PATH=/late\n", ""},
+		"a link to the host's": {"->", ""},
+		"nothing":              {"-", ""},
+	} {
+		at := filepath.Join(t.TempDir(), "env")
+		var err error
+		switch try.left {
+		case "-":
+		case "->":
+			err = errors.Join(os.WriteFile(at+"-host", []byte("PATH=/host\n"), 0o600), os.Symlink(at+"-host", at))
+		default:
+			err = os.WriteFile(at, []byte(try.left), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pathIn(at); got != try.path {
+			t.Errorf("%s: %q, not %q", name, got, try.path)
+		}
 	}
 }

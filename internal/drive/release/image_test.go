@@ -40,7 +40,8 @@ func (s *stage) builds(t *testing.T, more func(spec sandbox.Spec) int) (count *i
 		}
 		text, err := os.ReadFile(filepath.Join(spec.Tree.Dir, "image/Dockerfile"))
 		work := spec.Own[slices.IndexFunc(spec.Own, func(b sandbox.Bind) bool { return b.Target == "/build" && b.Writable })].Source
-		if err = errors.Join(err, os.MkdirAll(filepath.Join(work, "root/usr"), 0o755), os.WriteFile(filepath.Join(work, "root/usr/file"), text, 0o644)); err != nil {
+		if err = errors.Join(err, os.MkdirAll(filepath.Join(work, "root/usr"), 0o755), os.WriteFile(filepath.Join(work, "root/usr/file"), text, 0o644),
+			os.WriteFile(filepath.Join(work, "env"), []byte("PATH=/usr/lib/own/bin:/workspace\n"), 0o644)); err != nil {
 			t.Error(err)
 		}
 		return 0
@@ -82,7 +83,8 @@ func TestAnImageIsBuiltOfWhatAChangeHasOfItAndIsPartOfTheRelease(t *testing.T) {
 		if r := releases[0]; got == nil || got.Release != r.Digest || r.Image != images[0].Digest || r.Build != "now" || r.Schema != 7 {
 			t.Errorf("the card says %+v of %+v", got, releases[0])
 		}
-		if spec := started; spec.Image != s.host.Images().Root(images[0].Digest) || spec.Range || spec.Egress != "" || len(spec.Binds)+len(spec.Mounts)+len(spec.Own) > 0 {
+		if spec := started; spec.Image != s.host.Images().Root(images[0].Digest) || spec.Range || spec.Egress != "" || len(spec.Binds)+len(spec.Mounts)+len(spec.Own) > 0 ||
+			images[0].Path != "/usr/lib/own/bin:/workspace" || !slices.ContainsFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=/usr/lib/own/bin:/usr/") }) {
 			t.Errorf("it is tried in %+v", spec)
 		}
 		if !slices.Contains(got.Rehearsed, "a sandbox starts from its image, and a shell and git run there (0s)") {

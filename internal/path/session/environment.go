@@ -98,6 +98,9 @@ func (w Way) env() (env []string) {
 // usual is PATH inside after what is the person's own.
 var usual = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
 
+// UsualPath are the folders of a PATH that says nothing.
+func UsualPath() []string { return slices.Clone(usual) }
+
 // kept has tools that keep what they fetch below the home folder, which goes with its sandbox, keep it among the caches: there what a
 // setup fetched is found by agent and checks. A profile may say otherwise.
 var kept = []string{
@@ -162,7 +165,7 @@ func WithProgram(spec sandbox.Spec, p agent.Program) sandbox.Spec {
 	return spec
 }
 
-// search is PATH inside: first, then those of the person's folders that can be seen, then the usual ones.
+// search is PATH inside: the image's and the person's folders that can be seen, then first, then the usual ones.
 func search(p sandbox.Person, first []string, binds []sandbox.Bind) string {
 	var dirs []string
 	add := func(dir string) {
@@ -170,7 +173,7 @@ func search(p sandbox.Person, first []string, binds []sandbox.Bind) string {
 			dirs = append(dirs, dir)
 		}
 	}
-	for _, dir := range filepath.SplitList(p.Path) {
+	for _, dir := range p.Folders() {
 		dir = filepath.Clean(dir)
 		visible := slices.Contains(usual, dir) || p.Shows(dir) ||
 			slices.ContainsFunc(binds, func(b sandbox.Bind) bool { return sandbox.Below(dir, b.Target) })

@@ -1,11 +1,13 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,6 +69,27 @@ func (p Person) inImage(path string) bool {
 	defer unix.Close(top)
 	holds, err := ImageHoldsOpt(top)
 	return err == nil && holds
+}
+
+// Folders are those in which programs are looked up by a name: of the image's own PATH those that are shown of it, then those of the
+// person's. What else the image names is the agent's to write, or the machine's.
+func (p Person) Folders() (all []string) {
+	if p.Image != "" {
+		all = slices.DeleteFunc(imagePath(p.Image), func(folder string) bool { return folder != filepath.Clean(folder) || !p.inImage(folder) })
+	}
+	return append(all, filepath.SplitList(p.Path)...)
+}
+
+// imagePath are the folders of the PATH that lies beside the root of an image, in what the home knows of it (image.Image); none if it has none.
+func imagePath(root string) []string {
+	var known struct {
+		Path string `json:"path"`
+	}
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(root), "image.json"))
+	if err != nil || json.Unmarshal(raw, &known) != nil {
+		return nil
+	}
+	return filepath.SplitList(known.Path)
 }
 
 // linksMax is how many links may stand behind one another, as in the kernel.

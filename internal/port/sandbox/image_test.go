@@ -69,6 +69,29 @@ func TestAProgramOfTheSystemIsLookedUpInTheImage(t *testing.T) {
 	}
 }
 
+// TestAProgramIsFoundByThePathOfItsImage: of that what the sandbox shows of the image, before the person's own.
+func TestAProgramIsFoundByThePathOfItsImage(t *testing.T) {
+	m := imaged(t)
+	for _, path := range []string{"opt/x/bin/named", "usr/lib/own/bin/tool"} {
+		m.program(t, "home/.state/images/0123456789abcdef/root/"+path, "")
+	}
+	card := `{"path": "/srv:/opt/x/bin:/workspace/bin:/tmp:/usr/lib/own/bin:/usr/bin/../../tmp:relative"}`
+	if err := os.WriteFile(filepath.Join(filepath.Dir(m.Image), "image.json"), []byte(card), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if want, got := append([]string{"/opt/x/bin", "/usr/lib/own/bin"}, filepath.SplitList(m.Path)...), m.Folders(); !slices.Equal(got, want) {
+		t.Errorf("programs are looked up in %q, not %q", got, want)
+	}
+	for name, want := range map[string]string{"named": "/opt/x/bin/named", "tool": "/usr/lib/own/bin/tool", "hidden": ""} {
+		if path, err := m.Find(name, "/"); path != want || (err == nil) != (want != "") {
+			t.Errorf("%s is found at %q, %v", name, path, err)
+		}
+	}
+	if m.Image = ""; !slices.Equal(m.Folders(), filepath.SplitList(m.Path)) {
+		t.Errorf("without an image they are looked up in %q", m.Folders())
+	}
+}
+
 func TestAnEmptyOptOfAnImageHidesNothing(t *testing.T) {
 	m := imaged(t)
 	if !m.Shows("/opt/y") {

@@ -35,7 +35,7 @@ type Installed struct {
 // interpretersMax is how many scripts may stand behind one another.
 const interpretersMax = 4
 
-// Find looks a program up as the person would from dir: a name by their PATH, a
+// Find looks a program up as the person would from dir: a name by the image's PATH and theirs, a
 // path as it is. The error wraps os.ErrNotExist or os.ErrPermission.
 func (p Person) Find(name, dir string) (string, error) {
 	if name == "" {
@@ -49,7 +49,7 @@ func (p Person) Find(name, dir string) (string, error) {
 	}
 	var shim string
 	last := os.ErrNotExist
-	for _, folder := range filepath.SplitList(p.Path) {
+	for _, folder := range p.Folders() {
 		if !filepath.IsAbs(folder) {
 			continue
 		}
