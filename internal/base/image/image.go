@@ -132,9 +132,9 @@ func (f Folder) List() (all []Image, err error) {
 	return all, errors.Join(errs...)
 }
 
-// Put takes a folder on the home's own disk over as the root of an image, of which i says Inputs, Built and Path: nobody may change it meanwhile. All in it becomes this user's,
-// nothing keeps a set-id bit, and what is neither file nor folder nor link goes. An image that is there already stays as it is.
-// An end of ctx ends the reading, and nothing is kept.
+// Put takes a folder on the home's own disk over as the root of an image, of which i says Inputs, Built and Path: nobody may change it
+// meanwhile. All in it becomes this user's, nothing keeps a set-id bit, and what is neither file nor folder nor link goes. An image that
+// is there already stays as it is. An end of ctx ends the reading, and nothing is kept.
 func (f Folder) Put(ctx context.Context, root string, i Image) (Image, error) {
 	i = Image{Inputs: i.Inputs, Built: i.Built.UTC(), Path: i.Path}
 	err := f.put(ctx, root, &i)
