@@ -15,6 +15,7 @@ func TestAFolderIsShownOnlyBelowARootAndWrittenOnlyWithTwoKeys(t *testing.T) {
 		{Path: "/srv", Real: "/srv"},
 		{Path: "/srv/box", Real: "/srv/box", Write: true},
 		{Path: "/srv/box/kept", Real: "/srv/box/kept"},
+		{Path: "/alias", Real: "/srv/box/b/kept"},        // it leads into a folder that may be written
 		{Path: "/data", Real: "/disk/data", Write: true}, // a link of the owner's
 		{Path: "/gone", Write: true},
 		{Path: "/home/ann/.notes", Real: "/home/ann/.notes"},
@@ -34,6 +35,7 @@ func TestAFolderIsShownOnlyBelowARootAndWrittenOnlyWithTwoKeys(t *testing.T) {
 		{wish: "/srv/box/a"},
 		{wish: "/srv/box/a!", write: true},
 		{wish: "/srv/box!", note: `the root "/srv/box/kept" in it`},
+		{wish: "/srv/box/b!", note: `the root "/alias" in it`},
 		{wish: "/srv/box/kept/a!", note: `its root "/srv/box/kept"`}, // the deepest root decides
 		{wish: "/data/a!", real: "/disk/data/a", write: true},
 		{wish: "/home/ann/.notes"},

@@ -57,6 +57,7 @@ func TestAChangeGoesToWhomItsReachNames(t *testing.T) {
 
 		{"two for a group", right.Group, all, "may", two, "ada gil; ada gil ann; 2"},
 		{"two where one is there", right.Group, []string{"ann:owner", "gil!:global_admin"}, "may", two, "policy.yaml wants 2 people to approve it (approvals.people: 2), and one of those who may can be reached. With approvals.people: 1 one person may approve it"},
+		{"two where the owner asked for it, and an admin is there", right.Group, []string{"ann:owner", "ada:group_admin of ada"}, "ann", right.Rules{People: 2, NoSelf: true}, "policy.yaml wants 2 people to approve it"},
 		{"two for the host", right.Host, all, "may", two, "ann gil; ann gil; 2 CONFIRM HOST, one of them ann"},
 		{"two for the host, alone", right.Host, []string{"ann:owner"}, "may", two, "policy.yaml wants 2 people to approve it (approvals.people: 2), and one of those"},
 		{"two for the host, without its owner", right.Host, []string{"ann!:owner", "gil:global_admin", "eve:global_admin"}, "may", two, "it is the owner's to approve, who cannot be reached"},
@@ -113,6 +114,34 @@ func TestWhoIsLetInIsDecidedByTheLadder(t *testing.T) {
 		n := right.Admission(test.group, who(test.people...))
 		if got := fmt.Sprintf("%s; %s", n.Ask, n.May); got != test.want || !slices.Equal(n.May, n.No) {
 			t.Errorf("%q of %q: %s, not %s", test.group, test.people, got, test.want)
+		}
+	}
+}
+
+func TestWhoBelongsToAGroupIsAKnownPersonWithARoleForIt(t *testing.T) {
+	for person, want := range map[string]bool{
+		"ann:owner": true, "gil:global_admin": true, "ada:group_admin of ada": true, "may:member of ada": true, "bob:member of ada,member of bob": true,
+		"bob:group_admin of bob": false, "may:member": false, "x:": false, ":owner": false, ":member of ada": false,
+	} {
+		if who(person)[0].Of("ada") != want {
+			t.Errorf("%q belongs to ada: %t", person, !want)
+		}
+	}
+}
+
+func TestWhatIsSaidOfApprovalsIsWhatHolds(t *testing.T) {
+	for want, rules := range map[string]right.Rules{
+		"one person approves what a group asks for; a yes to a change of the host counts after 1m0s":   {},
+		"one person approves what a group asks for; a yes to a change of the host counts after 1h0m0s": {People: 1, CoolDown: time.Hour},
+		"2 people approve what a group asks for; nobody approves what they asked for":                  {People: 2, NoSelf: true},
+	} {
+		if got := rules.Words(); got != want {
+			t.Errorf("%+v: %q, not %q", rules, got, want)
+		}
+	}
+	for want, held := range map[string]right.Held{"owner": {Role: right.Owner}, "group_admin of ada": {Role: right.GroupAdmin, Group: "ada"}} {
+		if got := held.Words(); got != want {
+			t.Errorf("%q, not %q", got, want)
 		}
 	}
 }

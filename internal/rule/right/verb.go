@@ -198,17 +198,17 @@ func May(who Asker, verb, group string) error {
 		if v.Scope == OfOwn {
 			in = h.Group
 		}
-		return h.covers(v.Least, in) || v.Scope == OfOwn && h.covers(v.Least, "")
+		return h.covers(v.Least, in)
 	}):
 		return nil
 	case v.Least == Owner:
 		return problem.Errorf(problem.Denied, "sallyport chat --help", "only the owner of this home may ask for that")
 	case len(who.Held) == 0:
 		return problem.Errorf(problem.Denied, "sallyport chat --help", "this home does not know you, or you have no role in it")
-	case v.Least == GroupAdmin:
-		return problem.Errorf(problem.Denied, "sallyport chat --help", "only who decides about a group may ask for that")
 	case group == hostChat:
 		return problem.Errorf(problem.Denied, "sallyport group list", "nothing is asked of you: whoever decides about a group is asked there")
+	case v.Least == GroupAdmin:
+		return problem.Errorf(problem.Denied, "sallyport chat --help", "only who decides about a group may ask for that")
 	}
 	return problem.Errorf(problem.Denied, "sallyport group list", "you have no role in the group %q", group)
 }

@@ -1,6 +1,7 @@
 package right_test
 
 import (
+	"strings"
 	"testing"
 
 	"sallyport/internal/base/problem"
@@ -78,6 +79,26 @@ func TestWhoMayAskForAVerbIsSaidByRoleAndGroup(t *testing.T) {
 		err := right.May(test.who, test.verb, test.group)
 		if (err == nil) != test.may || err != nil && problem.KindOf(err) != problem.Denied {
 			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestWhoMayNotIsToldWhoMay(t *testing.T) {
+	member := right.Asker{Held: []right.Held{{Role: right.Member, Group: "ada"}}}
+	for _, test := range []struct {
+		verb, group string
+		who         right.Asker
+		want        string
+	}{
+		{"POST /v1/nothing", "", member, "nobody may ask for POST /v1/nothing"},
+		{"POST /v1/people", "", member, "only the owner of this home"},
+		{"GET /v1/messages", "", right.Asker{}, "this home does not know you"},
+		{"GET /v1/people", "", member, "only who decides about a group"},
+		{"POST /v1/groups/{group}/say", "host", member, "nothing is asked of you"},
+		{"POST /v1/groups/{group}/say", "bob", member, `you have no role in the group "bob"`},
+	} {
+		if p := problem.Of(right.May(test.who, test.verb, test.group)); !strings.HasPrefix(p.Text, test.want) || p.Next == "" {
+			t.Errorf("%s: %q, next %q; want %q", test.verb, p.Text, p.Next, test.want)
 		}
 	}
 }
