@@ -222,9 +222,46 @@ func TestAReadingThatShallEndEndsInTheMiddle(t *testing.T) {
 
 func TestAnImageIsNamedByADigestAlone(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
+	card := func(at, digest string) {
+		t.Helper()
+		at = filepath.Join(f.Dir, at)
+		if err := errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(at+"/image.json", []byte(`{"digest": "`+digest+`"}`), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, name := range []string{"", "..", "../releases", strings.Repeat("g", 64), strings.Repeat("a", 63)} {
+		card(name, name)
 		if _, err := f.Read(name); !errors.Is(err, image.ErrAbsent) {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+	one, other := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	if _, err := f.Read(one); !errors.Is(err, image.ErrAbsent) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	card(one, other)
+	if i, err := f.Read(one); err == nil || errors.Is(err, image.ErrAbsent) {
+		t.Errorf("a card that names another reads as %+v, %v", i, err)
+	}
+}
+
+func TestImagesAreListedTheNewestFirst(t *testing.T) {
+	f := image.In(t.TempDir(), disk.Ops{})
+	var want []string
+	for n, more := range []string{"", "!", "?", "."} {
+		made, err := f.Put(t.Context(), built(t, more), "x", noon.Add(time.Duration(n)*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append([]string{made.Digest}, want...)
+	}
+	all, err := f.List()
+	if err != nil || len(all) != len(want) {
+		t.Fatalf("there are %+v, %v", all, err)
+	}
+	for n, i := range all {
+		if i.Digest != want[n] {
+			t.Errorf("at %d is %.12s, not %.12s", n, i.Digest, want[n])
 		}
 	}
 }

@@ -195,7 +195,7 @@ func aside(coming string) string { return coming + ".aside" }
 // in Put or Prune has left, unless a Put is under way. It returns what it removed, the newest first.
 func (f Folder) Prune(keep int, spare ...string) (removed []Release, err error) {
 	past, err := f.Past(keep, spare...)
-	if past == nil && err != nil {
+	if past == nil {
 		return nil, err
 	}
 	errs := []error{err}

@@ -163,6 +163,35 @@ func TestWhatIsNoProgramIsNotPut(t *testing.T) {
 	}
 }
 
+func TestAProgramMayBeExactlyAsLargeAsIsAllowed(t *testing.T) {
+	path := filepath.Join(built(t, "one"), "sallyport")
+	if err := os.Truncate(path, release.ProgramMax); err != nil {
+		t.Fatal(err)
+	}
+	file, err := release.OpenProgram(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+}
+
+func TestAReleaseIsFoundByTheBeginningOfItsDigest(t *testing.T) {
+	f := release.In(t.TempDir(), disk.Ops{})
+	a, b := put(t, f, "a", 0).Digest, put(t, f, "b", 0).Digest
+	use(t, f, a)
+	for part, want := range map[string]int{"": 2, a: 1, a[:8]: 1, b[:8]: 1, "current": 0, a + "0": 0} {
+		found, err := f.Find(part)
+		if err != nil || len(found) != want || want == 1 && !strings.HasPrefix(found[0], part) {
+			t.Errorf("%q finds %q, %v", part, found, err)
+		}
+	}
+	for word, want := range map[string]bool{a: true, "": false, a[:63]: false, a + "0": false, strings.Repeat("g", 64): false, strings.ToUpper(a): false, strings.Repeat("../", 21) + "a": false} {
+		if release.IsDigest(word) != want {
+			t.Errorf("%q can name a release: %t", word, !want)
+		}
+	}
+}
+
 func TestWhatIsNotAsItWasPutIsNotOpened(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  error
@@ -178,6 +207,10 @@ func TestWhatIsNotAsItWasPutIsNotOpened(t *testing.T) {
 		"a pipe": {release.ErrChanged, "sallyport-runner", func(dir string) error {
 			at := filepath.Join(dir, "sallyport-runner")
 			return errors.Join(os.Remove(at), syscall.Mkfifo(at, 0o700))
+		}},
+		"a folder": {release.ErrChanged, "sallyport-runner", func(dir string) error {
+			at := filepath.Join(dir, "sallyport-runner")
+			return errors.Join(os.Remove(at), os.Mkdir(at, 0o700))
 		}},
 		"a missing runner": {release.ErrChanged, "sallyport-runner", func(dir string) error { return os.Remove(filepath.Join(dir, "sallyport-runner")) }},
 		"a keeper beside":  {release.ErrChanged, "sallyport-keeper", func(dir string) error { return rewrite(dir, "sallyport-keeper", "keeps") }},
@@ -299,6 +332,9 @@ func TestTheOneBeforeIsThePreviousOne(t *testing.T) {
 		}
 	}
 	expect("", "")
+	if err := os.Symlink("x", filepath.Join(f.Dir, ".current.new")); err != nil { // a crash left it
+		t.Fatal(err)
+	}
 	for _, step := range []struct{ use, previous string }{{a, ""}, {a, ""}, {b, a}, {b, a}, {c, b}, {b, c}} {
 		use(t, f, step.use)
 		expect(step.use, step.previous)
