@@ -448,6 +448,37 @@ func TestACardHasAButtonForEachAnswerThatIsNotTyped(t *testing.T) {
 	}
 }
 
+// TestWordsThatAreMeantForACodeAreKnownHoweverTheyWereCopied holds SM-923: what is read as a code, and what is kept out of all that is stored.
+func TestWordsThatAreMeantForACodeAreKnownHoweverTheyWereCopied(t *testing.T) {
+	for text, want := range map[string]struct {
+		code string
+		like bool
+	}{
+		"confirm ABCD-EFGH-JKLM":    {"ABCD-EFGH-JKLM", true},
+		"20 confirm ABCD-EFGH-JKLM": {"ABCD-EFGH-JKLM", true},
+		"confirm ABCD-EFGH-JKLM 20": {"ABCD-EFGH-JKLM", true},
+		"confirm ABCD EFGH JK 22":   {"ABCD EFGH JK 22", true}, // the end of the code, and no card's name
+		"confirm ABCD-EFGH-JKLM ok": {"ABCD-EFGH-JKLM ok", true},
+		"confirm 20":                {"20", false},
+		"confirm 09AZaz0":           {"09AZaz0", false},
+		"confirm 09AZaz09":          {"09AZaz09", true},
+		"confirm 0123456789abcdef":  {"0123456789abcdef", true},
+		"confirm 0123456789abcdefg": {"0123456789abcdefg", false},
+		"confirm ABCD/FGHJ":         {"ABCD/FGHJ", false},
+		"confirm ABCD:FGHJ":         {"ABCD:FGHJ", false},
+		"confirm ABCD@FGHJ":         {"ABCD@FGHJ", false},
+		"confirm ABCD[FGHJ":         {"ABCD[FGHJ", false},
+		"confirm ABCD{FGHJ":         {"ABCD{FGHJ", false},
+		"confirm !ABCDFGHJ":         {"!ABCDFGHJ", false},
+		"confirm":                   {},
+		"ABCD-EFGH-JKLM":            {},
+	} {
+		if code, like := decide.Code(text); code != want.code || like != want.like {
+			t.Errorf("%q: %q, %t", text, code, like)
+		}
+	}
+}
+
 // TestNothingIsKeptOfACode holds SM-923: while somebody may know one, words are kept without it.
 func TestNothingIsKeptOfACode(t *testing.T) {
 	for text, want := range map[string]string{

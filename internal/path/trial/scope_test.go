@@ -45,4 +45,12 @@ func TestATrialOfAGroupHoldsItsFolderAndAnyOtherTheRepository(t *testing.T) {
 			t.Errorf("%s: %v", name, is)
 		}
 	}
+	for _, c := range []struct {
+		of  trial.Moves
+		own bool
+	}{{a, true}, {b, true}, {wide, false}, {moves("a"), false}, {moves(""), false}, {moves("", "page.txt"), false}, {moves("a", "groups/b/AGENTS.md"), false}} {
+		if c.of.Own() != c.own {
+			t.Errorf("%+v holds its own folder alone: %t", c.of, !c.own)
+		}
+	}
 }

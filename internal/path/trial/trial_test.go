@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/trust"
+	"sallyport/internal/who/group"
 )
 
 var start = deadman.Moment{Wall: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Boot: "one", Up: time.Hour}
@@ -159,5 +160,40 @@ func TestWhenMessageOneWasDeliveredIsKept(t *testing.T) {
 	}
 	if early := two.Asked(later(-time.Hour)); early.Expires.In != two.Length {
 		t.Errorf("asked before the start it has %s", early.Expires.In)
+	}
+}
+
+func TestALandingCountsAtOnceWhereNothingIsTried(t *testing.T) {
+	for terms, want := range map[trial.Terms]bool{
+		{}:                                    true,
+		{Length: time.Minute}:                 false,
+		{Target: trust.Target{Restart: "r"}}:  false,
+		{Target: trust.Target{Group: "echo"}}: false,
+	} {
+		if terms.None() != want {
+			t.Errorf("%+v counts at once: %t", terms, !want)
+		}
+	}
+}
+
+// TestAGroupRunsItsOldFilesFromTheDecisionOnUntilTheyLieThereAgain holds what follows from the row alone.
+func TestAGroupRunsItsOldFilesFromTheDecisionOnUntilTheyLieThereAgain(t *testing.T) {
+	leaving := trial.Trial{Target: trust.Target{Group: "echo"}, Handshake: trial.RolledBack}
+	for name, c := range map[string]struct {
+		of     group.Folder
+		change func(*trial.Trial)
+		want   bool
+	}{
+		"it goes back":         {"echo", func(*trial.Trial) {}, true},
+		"another group":        {"other", func(*trial.Trial) {}, false},
+		"a repository's trial": {"", func(is *trial.Trial) { is.Target.Group = "" }, false},
+		"it is on trial":       {"echo", func(is *trial.Trial) { is.Handshake = trial.PendingRestart }, false},
+		"it went back":         {"echo", func(is *trial.Trial) { is.Restored = true }, false},
+	} {
+		is := leaving
+		c.change(&is)
+		if is.Leaves(c.of) != c.want {
+			t.Errorf("%s: %t", name, !c.want)
+		}
 	}
 }

@@ -187,6 +187,19 @@ func TestNumbersThatMeanTwoOptionsAreRefusedWhereTheyAreAsked(t *testing.T) {
 	}
 }
 
+func TestARefusedLabelIsNamedByTheNumberThatWasAsked(t *testing.T) {
+	for labels, want := range map[string]string{
+		"2 1":         `option 1, "2", cannot be told from another by its number`,
+		"no yes yes":  `option 2, "yes", cannot be told from another: its label`,
+		"red 4 a 9 2": `option 2, "4", cannot be told from another`,
+	} {
+		err := question.Put(t.Context(), &questiontest.Table{}, question.New("cht-00000001", "how many?", strings.Fields(labels), at))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is refused with %v, not %s", labels, err, want)
+		}
+	}
+}
+
 func TestALineIsReadAsANumberAnOptionOrWordsAndNeverGuessed(t *testing.T) {
 	colours := question.New("cht-00000001", "which?", []string{"red", "Light Green"}, at)
 	numbers := question.New("cht-00000001", "how many?", []string{"2", "3"}, at)
@@ -236,6 +249,13 @@ func TestWhatIsWithdrawnTakesNoAnswerAndSaysWhy(t *testing.T) {
 	}
 	if _, err := question.Say(t.Context(), tx, saying(q, "ada", "1", "")); !errors.Is(err, question.ErrEnded) || !strings.Contains(err.Error(), "the session ended") {
 		t.Errorf("an answer to it: %v", err)
+	}
+	one := put(t, q)
+	if err := question.Withdraw(t.Context(), one, q.ID, "the change ended", at); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := question.Say(t.Context(), one, saying(q, "ada", "1", "")); !errors.Is(err, question.ErrEnded) || !strings.Contains(err.Error(), "the change ended") {
+		t.Errorf("an answer to one that was withdrawn alone: %v", err)
 	}
 	if err := question.Withdraw(t.Context(), tx, "qst-nowhere0", "", at); problem.KindOf(err) != problem.NotFound {
 		t.Errorf("one that is not there: %v", err)
