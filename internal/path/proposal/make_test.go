@@ -221,4 +221,52 @@ func TestACardIsBoundedAndCountsAll(t *testing.T) {
 	if n := len([]rune(c.AgentSays)); n != proposal.AgentRunesMax || !strings.HasSuffix(c.AgentSays, "é end") {
 		t.Errorf("the agent says %d runes", n)
 	}
+
+	m.Text, m.AgentSays = strings.Repeat("t", proposal.TitleRunesMax), strings.Repeat("s", proposal.AgentRunesMax) // what fits stays as it is
+	m.Wish = m.AgentSays
+	if p, err = proposal.Make(t.Context(), m); err != nil || p.Card.Title != m.Text || p.Card.AgentSays != m.AgentSays || p.Card.Wish != m.Wish {
+		t.Errorf("what fits is cut: %d, %d, %d, %v", len(p.Card.Title), len(p.Card.AgentSays), len(p.Card.Wish), err)
+	}
+	m.Wish += "w"
+	if p, err = proposal.Make(t.Context(), m); err != nil || p.Card.Wish != strings.Repeat("s", proposal.AgentRunesMax-1)+"…" {
+		t.Errorf("a wish that is longer is %q, %v", p.Card.Wish, err)
+	}
+}
+
+func TestASubmoduleThatComesOrGoesIsNoted(t *testing.T) {
+	sub, file := git.Entry{Mode: git.Submodule, OID: "1"}, git.Entry{Mode: git.File, OID: "2"}
+	o := objects{tree: "t", stats: []git.FileStat{{Path: "came", Status: "A", New: sub}, {Path: "went", Status: "D", Old: sub}, {Path: "plain", Status: "M", Old: file, New: file}}}
+	p, err := proposal.Make(t.Context(), making(o, git.Commit{OID: "b"}, git.Commit{OID: "c", Tree: "t"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"submodule", "submodule", ""} {
+		if f := p.Card.Files[i]; f.Note != want {
+			t.Errorf("%s is noted as %q, not %q", f.Path, f.Note, want)
+		}
+	}
+}
+
+func TestWhatAHostRunsByIsSaidAndBound(t *testing.T) {
+	for want, h := range map[string]proposal.Host{
+		"": {Schema: 3, Was: 3},
+		"the host runs by release abc (build v2)": {Release: "abc", Build: "v2"},
+		"an image":                             {StartsFrom: "an image"},
+		"its database goes from schema 3 to 4": {Schema: 4, Was: 3},
+		"the host runs by release abc (build v2), and its database goes from schema 3 to 4": {Release: "abc", Build: "v2", Schema: 4, Was: 3},
+	} {
+		if got := h.Runs(); got != want || h.Quiet() != (h.Schema != h.Was) {
+			t.Errorf("%+v: %q, quiet %t; want %q", h, got, h.Quiet(), want)
+		}
+	}
+	p := proposal.Proposal{Change: "chg-1", Base: "b", Tree: "t", Policy: "p"}
+	plain := p.Sum()
+	p.Card.Host = &proposal.Host{}
+	if p.Sum() != plain {
+		t.Error("a host that runs by the release of now is another proposal")
+	}
+	p.Card.Host.Release = "abc"
+	if p.Sum() == plain {
+		t.Error("the release that the host would run by is not bound")
+	}
 }

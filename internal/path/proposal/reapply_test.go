@@ -50,6 +50,9 @@ func TestAChangeIsDoneAgainPathByPath(t *testing.T) {
 		"deep/folder/a":   {file("1"), file("2"), none, none, "a file is there now where its folder was"},
 		"deep/folder":     {none, none, file("f"), file("f"), ""},
 		"becamefolder":    {file("1"), none, file("1"), none, ""},
+		"changedfolder":   {file("1"), none, file("2"), file("2"), "you deleted it, and it was changed there"},
+		"changedfolder/x": {none, file("x"), none, none, "a file is there now where its folder was"},
+		"new/folder/x":    {none, file("x"), none, file("x"), ""},
 		"becamefolder/in": {none, file("x"), none, file("x"), ""},
 	}
 	side := func(of func(way) content) map[string]content {

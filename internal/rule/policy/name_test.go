@@ -46,6 +46,17 @@ func TestNamesThatLeadOutAreRefusedOnEverySide(t *testing.T) {
 	expect(t, base().input(policy.Default(), added("a\x00b")), "a\x00b name error", "a\x00b name critical")
 }
 
+func TestANameFromAnybodySaysWhatIsWrongWithIt(t *testing.T) {
+	for p, want := range map[string]string{
+		"a/b": "", "": "the path is empty", "/a": "the path is absolute", "\x00a": "the path holds a zero byte", "a/.GIT/x": ".GIT is a spelling of .git", ".git": ".git is a spelling of .git",
+		"a\xff": "UTF-8",
+	} {
+		if got := policy.NameFault(p); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: %q, not %q", p, got, want)
+		}
+	}
+}
+
 func TestNamesThatMisleadMayOnlyGoAway(t *testing.T) {
 	for _, p := range []string{"a\nb", "a\x1b[31mb", "a\u202eb", "a\u2066b", "a\u200bb", "a\u0085b", "a\u2028b", strings.Repeat("x", 256), strings.Repeat("d/", 2048) + "x"} {
 		expect(t, base().input(policy.Default(), added(p)), p+" name error")
@@ -86,6 +97,10 @@ func TestACollisionNamesTheLeastOfTheOthers(t *testing.T) {
 		if want := p + " differs from README by case alone"; vs[0].Message != want {
 			t.Errorf("%q, want %q", vs[0].Message, want)
 		}
+	}
+	vs := expect(t, base("readme").input(policy.Default(), added("README")), "README case_collision error")
+	if want := "README differs from readme by case alone"; vs[0].Message != want {
+		t.Errorf("%q, want %q", vs[0].Message, want)
 	}
 }
 
