@@ -370,6 +370,43 @@ func TestTheKeeperHoldsNothingOfItsStarter(t *testing.T) {
 	}
 }
 
+// TestTheFirstDescriptorThatWasLeftOpenIsClosedToo: a shell's "3>lock" would hold that lock for as long as the keeper lives.
+func TestTheFirstDescriptorThatWasLeftOpenIsClosedToo(t *testing.T) {
+	leak, err := os.Create(filepath.Join(t.TempDir(), "leak"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leak.Close()
+	dir, a := t.TempDir(), armed(t)
+	a.Daemon = daemon(t).process
+	if err := deadman.Arm(disk.Ops{}, dir, a); err != nil {
+		t.Fatal(err)
+	}
+	record := deadman.Path(dir, a.Landing)
+	t.Cleanup(func() {
+		_ = deadman.Disarm(disk.Ops{}, dir, a.Landing)
+		until(t, "the keeper ends once the record is gone", func() bool { return len(keepers(t, record)) == 0 })
+	})
+	start := exec.Command("/proc/self/exe", "start", record)
+	start.ExtraFiles = []*os.File{leak} // as 3
+	if err := start.Run(); err != nil {
+		t.Fatal(err)
+	}
+	pids := keepers(t, record)
+	if len(pids) != 1 {
+		t.Fatalf("%d keepers", len(pids))
+	}
+	fds, err := filepath.Glob("/proc/" + pids[0] + "/fd/*")
+	if err != nil || len(fds) < 3 {
+		t.Fatalf("it has %q open, %v", fds, err)
+	}
+	for _, fd := range fds {
+		if to, _ := os.Readlink(fd); to == leak.Name() {
+			t.Errorf("%s is %s", filepath.Base(fd), to)
+		}
+	}
+}
+
 func TestAnAbsentKeeperIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sallyport-keeper")
 	for range 2 {

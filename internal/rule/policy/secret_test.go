@@ -71,10 +71,51 @@ func TestARefusalOfASecretNamesTheLineThatAllowsIt(t *testing.T) {
 		t.Errorf("with %q and other content: %v", entry, vs)
 	}
 
-	in = base().input(policy.Rules{}, added("docs/[a].md")) // as a pattern it names another file
-	in.Secrets = []policy.Secret{{File: "docs/[a].md", Kind: "jwt", Line: 3}}
-	if vs := policy.Validate(in); !strings.Contains(vs[0].Suggestion, `allow_secrets: ["PATH@`) {
-		t.Errorf("it says %q", vs[0].Suggestion)
+	for _, p := range []string{"docs/[a].md", "docs/a b.md"} { // as a pattern it names another file; it is shown in quotes
+		in = base().input(policy.Rules{}, added(p))
+		in.Secrets = []policy.Secret{{File: p, Kind: "jwt", Line: 3}}
+		if vs := policy.Validate(in); !strings.Contains(vs[0].Suggestion, `allow_secrets: ["PATH@`) {
+			t.Errorf("of %q it says %q", p, vs[0].Suggestion)
+		}
+	}
+}
+
+// TestOnlyTheContentThatWasLookedAtIsAllowed holds that what begins like an entry of allow_secrets is not taken for it.
+func TestOnlyTheContentThatWasLookedAtIsAllowed(t *testing.T) {
+	const blob = "0123456789abcdef0123456789abcdef01234567"
+	for _, c := range []struct {
+		file, entry string
+		want        bool
+	}{
+		{"docs/a.md", "docs/a.md", true}, {"docs/a.md", "docs/a.md@" + blob, true}, {"docs/a.md", "docs/a.md@" + blob[:12], true}, {"docs/a.md", "docs/*@" + blob[:12], true},
+		{"docs/a.md", "docs/a.md@" + blob[:11], false}, {"docs/a.md", "docs/a.md@", false}, {"docs/a.md", "docs/a.md@" + blob[1:13], false},
+		{"docs/a.md", "docs/b.md@" + blob[:12], false}, {"docs/a.md", "docs/a.md@" + strings.ToUpper(blob[:12]), false},
+		{"docs/a@b.md", "docs/a@b.md", true}, {"docs/a", "docs/a@b.md", false}, {"docs/a@b.md", "docs/a@b.md@" + blob[:12], true},
+	} {
+		in := base().input(policy.Rules{AllowSecrets: []string{c.entry}}, added(c.file))
+		in.Changes[0].New.OID = blob
+		in.Secrets = []policy.Secret{{File: c.file, Kind: "jwt", Line: 3}}
+		if vs := policy.Validate(in); (len(vs) == 0) != c.want {
+			t.Errorf("%s by %q: %v", c.file, c.entry, vs)
+		}
+	}
+}
+
+func TestWhereASecretStandsIsSaidAndNothingOfIt(t *testing.T) {
+	for want, s := range map[string]policy.Secret{
+		"it is a secret: jwt":                                {},
+		"a secret: jwt, line 3":                              {Line: 3},
+		`a secret: jwt, line 3 of "b.txt" in it in its name`: {Line: 3, Inside: "b.txt", Name: true},
+		`scan it for secrets: of "b.txt" in it, too large`:   {Inside: "b.txt", Failed: "too large"},
+		"scan it for secrets: too large":                     {Failed: "too large"},
+		"a secret: jwt, in its name":                         {Name: true},
+	} {
+		in := base().input(policy.Rules{}, added("a"))
+		s.File, s.Kind = "a", "jwt"
+		in.Secrets = []policy.Secret{s}
+		if vs := policy.Validate(in); len(vs) != 1 || !strings.HasSuffix(vs[0].Message, want) {
+			t.Errorf("%+v: %v, not %q", s, vs, want)
+		}
 	}
 }
 

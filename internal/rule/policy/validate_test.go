@@ -117,6 +117,9 @@ func TestSizes(t *testing.T) {
 
 func TestWithoutABaseNothingPasses(t *testing.T) {
 	expect(t, policy.Input{Rules: policy.Default()}, "rule critical")
+	in := base().input(policy.Default())
+	expect(t, policy.Input{Rules: policy.Default(), Base: in.Base}, "rule critical")
+	expect(t, policy.Input{Rules: policy.Default(), Names: in.Names}, "rule critical")
 }
 
 func TestOneForbiddenFileAmongTenThousandIsFound(t *testing.T) {
