@@ -29,7 +29,7 @@ func TestWhatACrashLeftHalfMadeGoesBeforeAnythingBegins(t *testing.T) {
 		o.put(name, "x")
 	}
 	beside := filepath.Join(runtime, "out-1")
-	if err := os.Mkdir(beside, 0o700); err != nil {
+	if err := errors.Join(os.Mkdir(beside, 0o700), os.WriteFile(filepath.Join(beside, "z"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	o.Left = []leftover.Part{o.Workspaces}
@@ -49,6 +49,9 @@ func TestWhatACrashLeftHalfMadeGoesBeforeAnythingBegins(t *testing.T) {
 	}
 	if _, err := os.Lstat(beside); err == nil {
 		t.Error("what lies outside the home's state is there")
+	}
+	if moved, _ := filepath.Glob(filepath.Join(o.State, "gone/*/it/z")); len(moved) > 0 { // it may be on another disk
+		t.Errorf("what lies outside the home's state was moved into it: %q", moved)
 	}
 	// A folder was only moved, so that the start takes no time: the first round removes it.
 	if moved, _ := filepath.Glob(filepath.Join(o.State, "gone/*/it/upper/a")); len(moved) != 1 {

@@ -27,7 +27,16 @@ func TestOnlyFoldersOfThisHomesSocketsAreItsOwn(t *testing.T) {
 		}
 	}
 
-	s := &Steward{Parts: Parts{Socket: filepath.Join(own, home, "daemon.sock"), Runtime: []string{own, older, strange, shared, used, file, filepath.Join(dir, "absent")}}}
+	runtime := []string{own, older, strange, shared, used, file, filepath.Join(dir, "absent")}
+	if os.Geteuid() == 0 { // only root can make one that is another user's
+		of := filepath.Join(dir, "foreign")
+		if err := errors.Join(os.Mkdir(of, 0o700), os.Mkdir(filepath.Join(of, home), 0o700), os.Chown(filepath.Join(of, home), 4711, -1), os.Chown(of, 4711, -1)); err != nil {
+			t.Fatal(err)
+		}
+		runtime = append(runtime, of)
+	}
+
+	s := &Steward{Parts: Parts{Socket: filepath.Join(own, home, "daemon.sock"), Runtime: runtime}}
 	var goes []string
 	pieces, err := s.Machine(t.Context())
 	if err != nil {

@@ -37,6 +37,8 @@ type owned struct {
 	project git.Project
 	base    git.OID
 	forgot  []id.Change
+	refs    int // that a change whose refs are forgotten has
+	cleared []id.Change
 	onDisk  []string // operations
 }
 
@@ -49,7 +51,7 @@ func newOwned(t *testing.T) *owned {
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	o := &owned{t: t}
+	o := &owned{t: t, refs: 1}
 	o.project, o.base = workspacetest.Project(t, map[string]string{"a.txt": "one\n"})
 	db := sqlitetest.Open(t, filepath.Join(state, "sallyport.db"))
 	t.Cleanup(func() {
@@ -75,11 +77,14 @@ func (o *owned) Ended(_ context.Context, c id.Change, do func(change.Row) error)
 	return true, do(row)
 }
 
-func (o *owned) ClearWorkspace(context.Context, id.Change, bool) (bool, error) { return true, nil }
+func (o *owned) ClearWorkspace(_ context.Context, c id.Change, _ bool) (bool, error) {
+	o.cleared = append(o.cleared, c)
+	return true, nil
+}
 
 func (o *owned) ForgetRefs(_ context.Context, c id.Change, _ audit.Actor) (int, error) {
 	o.forgot = append(o.forgot, c)
-	return 1, nil
+	return o.refs, nil
 }
 
 // add stores a change that has been in a state for so long, with one session and an export.
@@ -276,6 +281,58 @@ func TestWhatNobodyOwnsHasItsGrace(t *testing.T) {
 	}
 }
 
+// TestOnlyAWorkspaceWhoseChangeHasEndedGoes: work that is under way, and work that no row tells of and no repository can keep, stays.
+func TestOnlyAWorkspaceWhoseChangeHasEndedGoes(t *testing.T) {
+	o := newOwned(t)
+	ended, _ := o.add(change.Failed, time.Hour)
+	open, _ := o.add(change.Working, time.Hour)
+	unknown := id.NewChange()
+	names := []string{"workspaces/" + string(ended), "workspaces/" + string(open), "workspaces/" + string(unknown), "workspaces/odd"}
+	for _, name := range names {
+		o.put(name+"/upper/a.txt", "x")
+	}
+	seen, err := o.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range seen.Rows {
+		if row.Kind == Workspaces && (row.Count != 3 || row.Gone != 2 || row.Bytes <= 0) {
+			t.Errorf("it sees %+v", row)
+		}
+	}
+	if notes := strings.Join(seen.Notes, "\n"); !strings.Contains(notes, "workspaces/odd") {
+		t.Errorf("it notes %q", notes)
+	}
+	if err := o.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(o.cleared) != 1 || o.cleared[0] != ended {
+		t.Errorf("the workspaces of %q went, want that of %s", o.cleared, ended)
+	}
+	for _, name := range names {
+		if !o.has(name) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+}
+
+func TestRefsThatWereForgottenAreCounted(t *testing.T) {
+	for _, n := range []int{0, 1, 3} {
+		o := newOwned(t)
+		o.refs = n
+		o.add(change.Failed, 31*24*time.Hour)
+		report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range report.Rows {
+			if row.Kind == Refs && row.Gone != n {
+				t.Errorf("of %d refs %d went", n, row.Gone)
+			}
+		}
+	}
+}
+
 func TestOnlyAnOverlayOfOurOwnIsUnmounted(t *testing.T) {
 	const state = "/home/ann/.state"
 	for line, want := range map[string]string{
@@ -286,6 +343,10 @@ func TestOnlyAnOverlayOfOurOwnIsUnmounted(t *testing.T) {
 		`36 35 0:50 / /mnt rw - overlay overlay rw,upperdir=/home/ann/.state/workspaces/chg-1/upper`:                                            "",
 		`36 35 0:50 / /home/ann/.state2/x rw - overlay overlay rw,upperdir=/home/ann/.state/workspaces/chg-1/upper`:                             "",
 		`garbage`: "",
+		`36 35 0:50 /home/ann/.state/x - overlay overlay rw,upperdir=/home/ann/.state/workspaces/chg-1/upper`:   "",
+		`36 35 0:50 / /home/ann/.state/x - overlay overlay rw,upperdir=/home/ann/.state/workspaces/chg-1/upper`: "/home/ann/.state/x",
+		`36 35 0:50 / /home/ann/.state/x rw - overlay overlay`:                                                  "",
+		`36 35 0:50 / /home/ann/.state/x rw - fuse overlay rw,upperdir=/home/ann/.state/workspaces/chg-1/upper`: "",
 	} {
 		if got, ok := overlayOf(state, line); got != want || ok != (want != "") {
 			t.Errorf("%s: %q", line, got)
