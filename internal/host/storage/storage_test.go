@@ -39,6 +39,7 @@ type owned struct {
 	forgot  []id.Change
 	refs    int // that a change whose refs are forgotten has
 	cleared []id.Change
+	stuck   error    // what clearing a workspace meets
 	onDisk  []string // operations
 }
 
@@ -79,7 +80,7 @@ func (o *owned) Ended(_ context.Context, c id.Change, do func(change.Row) error)
 
 func (o *owned) ClearWorkspace(_ context.Context, c id.Change, _ bool) (bool, error) {
 	o.cleared = append(o.cleared, c)
-	return true, nil
+	return o.stuck == nil, o.stuck
 }
 
 func (o *owned) ForgetRefs(_ context.Context, c id.Change, _ audit.Actor) (int, error) {
@@ -278,6 +279,40 @@ func TestWhatNobodyOwnsHasItsGrace(t *testing.T) {
 	}
 	if o.has("another.part") != another {
 		t.Error("what is another user's is no leaving of ours")
+	}
+}
+
+func TestNothingGoesAMomentBeforeItsTime(t *testing.T) {
+	now, keep := time.Now(), time.Hour
+	r := &round{Steward: &Steward{Parts: Parts{Retention: Retention{Grace: keep}}}, now: now, changes: map[id.Change]change.Row{
+		"just": {State: change.Failed, Moved: now.Add(-keep)}, "not yet": {State: change.Failed, Moved: now.Add(-keep + 1)}, "open": {State: change.Working},
+	}}
+	for c, want := range map[id.Change]bool{"just": true, "not yet": false, "open": false, "unknown": false} {
+		if r.over(c, keep) != want {
+			t.Errorf("%s is over: %t", c, !want)
+		}
+	}
+	if !r.abandoned(now.Add(-keep)) || r.abandoned(now.Add(-keep+1)) {
+		t.Error("the grace is another")
+	}
+}
+
+func TestWhatCannotBeRemovedIsNotedAndTheRestGoes(t *testing.T) {
+	o := newOwned(t)
+	ended, _ := o.add(change.Failed, 31*24*time.Hour)
+	o.put("workspaces/"+string(ended)+"/upper/a.txt", "x")
+	o.stuck = errors.New("it is stuck")
+	report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+	if err != nil || len(o.forgot) != 1 || o.has("changes/"+string(ended)) {
+		t.Errorf("the rest stays: %v", err)
+	}
+	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "it is stuck") {
+		t.Errorf("it notes %q", notes)
+	}
+	for _, row := range report.Rows {
+		if row.Kind == Workspaces && row.Gone != 0 {
+			t.Errorf("it says that %d went", row.Gone)
+		}
 	}
 }
 
