@@ -253,6 +253,35 @@ func TestOnlyWhatIsArmedIsDisarmed(t *testing.T) {
 	}
 }
 
+// Whatever part of a record no daemon writes, nothing is started by it.
+func TestARecordWithAPartThatIsNoneIsRefused(t *testing.T) {
+	_, whole := armable(t)
+	whole.Step = Armed
+	for name, row := range map[string]struct {
+		spoil func(r *Record)
+		says  string // "" = it is taken
+	}{
+		"as it is":          {func(*Record) {}, ""},
+		"the longest id":    {func(r *Record) { r.Change = strings.Repeat("a", 64) }, ""},
+		"a longer id":       {func(r *Record) { r.Change = strings.Repeat("a", 65) }, "cannot be the id"},
+		"no id":             {func(r *Record) { r.Change = "" }, "cannot be the id"},
+		"a path for an id":  {func(r *Record) { r.Change = "chg/1" }, "cannot be the id"},
+		"no old release":    {func(r *Record) { r.Old = "" }, "not both digests"},
+		"no new release":    {func(r *Record) { r.New = "" }, "not both digests"},
+		"another step":      {func(r *Record) { r.Step = "sideways" }, "is not a step"},
+		"no slack":          {func(r *Record) { r.Slack, r.FreeMin = 0, 0 }, ""},
+		"less than none":    {func(r *Record) { r.Slack = -1 }, "below nothing"},
+		"less than no room": {func(r *Record) { r.FreeMin = -1 }, "below nothing"},
+		"no code":           {func(r *Record) { r.Code = Code{} }, "hash of the code"},
+	} {
+		r := whole
+		row.spoil(&r)
+		if err := r.check(); (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: %v, not %q", name, err, row.says)
+		}
+	}
+}
+
 // A record that cannot be understood is no reason to think that there is none.
 func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
 	home := t.TempDir()
