@@ -249,7 +249,7 @@ func TestImagesAreListedTheNewestFirst(t *testing.T) {
 	f := image.In(t.TempDir(), disk.Ops{})
 	var want []string
 	for n, more := range []string{"", "!", "?", "."} {
-		made, err := f.Put(t.Context(), built(t, more), "x", noon.Add(time.Duration(n)*time.Hour))
+		made, err := f.Put(t.Context(), built(t, more), of("x", noon.Add(time.Duration(n)*time.Hour)))
 		if err != nil {
 			t.Fatal(err)
 		}
