@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/zricethezav/gitleaks/v8/detect"
+
+	"sallyport/internal/base/race/racetest"
 )
 
 // A letter beyond ASCII that folds to an ASCII one stands for it in an expression, and for the Kelvin sign in a keyword.
@@ -52,11 +54,14 @@ func TestPathsThatTheLibraryAllows(t *testing.T) {
 // Rules as a base may write them, with assertions where windows begin and end.
 func TestAnyRuleIsSievedAsTheLibraryDoesIt(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 13))
-	for _, expression := range []string{
+	for i, expression := range []string{
 		`\Bqqq[0-9]{4}`, `\bqqq[0-9]{4}\b`, `^qqq[0-9]{4}`, `(?m)^qqq[0-9]{4}$`, `qqq[0-9]{4}$`, `\A\s*qqq.{4}`, `qqq[^x]{1,30}\z`, `\b---qqq[0-9]+`, `\B---qqq[0-9]+`,
 		`(?:\b|x)qqq[0-9]{2,}`, `[a-z]*qqq[a-z]*=\d+`, `(?s)qqq.*?end`, `qqq\n?[0-9]{4}`, `(?:qqq|zzz){2,}[0-9]`, `(?i)(?:qqq\s?){3}[0-9]+`, `[qz]{3}[0-9]{4}`, `é*qqq[é-ü]{2}`,
 		`(?:a|(?:b|qqq)+)x[0-9]{3}`, `q?q?qqq=(?:[0-9]{1,200}|x+)`, `\D{4}=[0-9]{3}`,
 	} {
+		if racetest.Part() && i%4 != 0 {
+			continue
+		}
 		cfg, _, err := loadRules([]byte("[[rules]]\nid='ours'\nregex='''"+expression+"'''\nkeywords=['q', 'z', '=']\n"), false)
 		if err != nil {
 			t.Fatalf("%s: %v", expression, err)
