@@ -177,6 +177,9 @@ func TestTheSameWithAnotherPathIsAnotherImage(t *testing.T) {
 	if err := errors.Join(err, err2); err != nil || with.Digest == usual.Digest {
 		t.Fatalf("%+v and %+v, %v", usual, with, err)
 	}
+	if other, err := f.Put(t.Context(), built(t, ""), image.Image{Inputs: "z", Built: noon, Path: "/tmp/evil:/usr/bin"}); err != nil || other.Digest == with.Digest {
+		t.Errorf("by another path it is %+v, %v", other, err)
+	}
 	if read, err := f.Read(with.Digest); err != nil || read != with || read.Path != "/opt/x/bin:/usr/bin" {
 		t.Errorf("it reads as %+v, %v", read, err)
 	}
