@@ -145,17 +145,26 @@ func (f *fence) make() error {
 	return errors.Join(err, put(f.memory, "memory.limit_in_bytes", memory), optional(put(f.memory, "memory.memsw.limit_in_bytes", memory)))
 }
 
-// lift takes the limits away, and leaves the groups: sandboxes may have theirs below.
+// lift takes the limits away, and leaves the groups: sandboxes may have theirs below. A group that is gone limits nothing.
 func (f *fence) lift() error {
 	if f.none() {
 		return nil
 	}
-	err := put(f.processes, "pids.max", "max")
+	err := lifted(f.processes, "pids.max", "max")
 	if f.unified() {
-		return errors.Join(err, put(f.memory, "memory.max", "max"),
+		return errors.Join(err, lifted(f.memory, "memory.max", "max"),
 			optional(put(f.memory, "memory.swap.max", "max")), optional(put(f.memory, "memory.oom.group", "0")))
 	}
-	return errors.Join(err, optional(put(f.memory, "memory.memsw.limit_in_bytes", "-1")), put(f.memory, "memory.limit_in_bytes", "-1"))
+	return errors.Join(err, optional(put(f.memory, "memory.memsw.limit_in_bytes", "-1")), lifted(f.memory, "memory.limit_in_bytes", "-1"))
+}
+
+// lifted writes to a group, unless it is gone.
+func lifted(dir, name, value string) error {
+	err := put(dir, name, value)
+	if _, gone := os.Stat(dir); errors.Is(gone, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // start starts a process within: no moment passes in which it is not. What the one before has left, which was kept, runs on outside.

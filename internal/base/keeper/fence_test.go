@@ -335,6 +335,22 @@ func TestNoFenceLimitsNothing(t *testing.T) {
 	}
 }
 
+// The way back ends the version on trial, and its groups with it, before the limits are lifted.
+func TestAGroupThatIsGoneHasNoLimitsToLift(t *testing.T) {
+	at := t.TempDir()
+	for _, f := range []*fence{
+		{memory: filepath.Join(at, "one"), processes: filepath.Join(at, "one")},
+		{memory: filepath.Join(at, "memory"), processes: filepath.Join(at, "pids")},
+	} {
+		if err := f.lift(); err != nil {
+			t.Errorf("of version 2: %t: %v", f.unified(), err)
+		}
+	}
+	if err := (&fence{memory: at, processes: at}).lift(); err == nil {
+		t.Error("a group that is there and takes no limit is a fault")
+	}
+}
+
 // A sandbox below has limits of its own. That one reaches them is no fault of the daemon.
 func TestALimitThatASandboxReachesIsNotTheDaemons(t *testing.T) {
 	f, err := findFence(t.TempDir(), few, (*fence).end)
