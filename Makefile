@@ -47,6 +47,7 @@ agents: ## install the real agents that the tests run into a cache; AGENTS='open
 # sallyport knows its runner by content, and uses no other: so the runner is made first.
 build: ## bin/sallyport, and beside it sallyport-runner, sallyport-keeper and sallyport-tool, static
 	@mkdir -p bin
+	@echo "build: compiles four programs and what they link; the first time that takes minutes"
 	$(STATIC) -ldflags '$(LDFLAGS)' -o bin/sallyport-runner ./cmd/sallyport-runner
 	@chmod go-w bin/sallyport-runner
 	$(STATIC) -ldflags "$(LDFLAGS) -X sallyport/internal/port/sandbox/bwrap.runnerSum=$$(sha256sum bin/sallyport-runner | cut -c -64)" -o bin/sallyport ./cmd/sallyport
