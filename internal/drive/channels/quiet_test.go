@@ -143,6 +143,14 @@ func TestNobodyIsLetInWhileAHostOfAnotherSchemaIsOnTrial(t *testing.T) {
 				t.Errorf("bob is %+v", k)
 			}
 		},
+		"a code is said in public": func(t *testing.T, s *scene, trial func(func())) {
+			code := s.code()
+			trial(func() { s.mentions(bob, hallway, code) })
+			s.tells(eve, code)
+			if k, known := s.person(eve); known {
+				t.Errorf("by a code that others have read, eve is %+v", k)
+			}
+		},
 		"who may talk is heard": func(t *testing.T, s *scene, trial func(func())) {
 			s.know(bob, right.Held{Role: right.Member, Group: "echo"})
 			s.wire(bobDM, "echo")

@@ -95,7 +95,7 @@ func (r *reverting) carry(ctx context.Context, done *Reverted) error {
 					done.Left = append(done.Left, fmt.Sprintf("a counter: %v", err))
 				}
 			}
-			return errors.Join(c.audit(), c.orphans(), c.elsewhere())
+			return errors.Join(c.audit(), c.codes(), c.orphans(), c.elsewhere())
 		})
 		return errors.Join(err, commitUnless(err, tx))
 	})
@@ -201,6 +201,19 @@ func (c *carrying) audit() error {
 		c.done.Carried["audit"]++
 	}
 	return nil
+}
+
+// codes takes the link codes away that were used up since: others may have read them. If that cannot be known, none is good any more.
+func (c *carrying) codes() error {
+	if there, err := c.columns("link_code"); err != nil || len(there) == 0 {
+		return err
+	}
+	_, err := c.tx.ExecContext(c.ctx, `DELETE FROM main.link_code WHERE hash NOT IN (SELECT hash FROM trial.link_code)`)
+	if err == nil || lost(err) || c.ctx.Err() != nil {
+		return err
+	}
+	_, err = c.tx.ExecContext(c.ctx, `DELETE FROM main.link_code`)
+	return err
 }
 
 // orphans removes rows that refer to what was not carried, and names them.
