@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,6 +64,7 @@ type theatre struct {
 	back     bool // the disk has said that it goes back
 	reverted int
 	runs     string // which version runs
+	full     bool   // the disk is, to the end
 }
 
 func newTheatre(t *testing.T, ending int) *theatre {
@@ -194,6 +196,12 @@ func (s *theatre) judge() string {
 	if now, err := release.In(s.home, disk.Ops{}).Current(); now != want || err != nil {
 		s.t.Errorf("current is %.12s, want %.12s, %v", now, want, err)
 	}
+	switch before, err := release.In(s.home, disk.Ops{}).Previous(); {
+	case s.kept && before != s.r.Old && !s.full:
+		s.t.Errorf("previous is %.12s, %v, and not the one that was kept before", before, err)
+	case !s.kept && !errors.Is(err, fs.ErrNotExist):
+		s.t.Errorf("previous is %.12s, %v, of which there was none", before, err)
+	}
 	if step := s.sees(); step != "" || lies(s.t, s.home) != "" {
 		s.t.Errorf("step %q, left over: %q", step, lies(s.t, s.home))
 	}
@@ -281,6 +289,7 @@ func TestAHostChangeComesToItsEndWhereverTheDiskFills(t *testing.T) {
 						if err := s.r.write(disk.Ops{}, s.home); err != nil {
 							t.Fatal(err)
 						}
+						s.full = from >= 0 && until == "an hour later"
 						begins, n, freed := time.Now(), 0, false
 						ops := disk.Ops{Around: func(op string, do func() error) error {
 							if n++; from < 0 {

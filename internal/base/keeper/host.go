@@ -64,6 +64,7 @@ func (h *host) happen(e event, why string, change func(*Record)) (deed, error) {
 		if err := remove(h.ops, h.home); err != nil {
 			return wait, err
 		}
+		h.follow() // where the disk was full, there is room again
 		h.tell("host change %s is over", h.r.Change)
 		h.r = Record{}
 		return finish, nil
@@ -90,6 +91,7 @@ func (h *host) happen(e event, why string, change func(*Record)) (deed, error) {
 	}
 	h.r = r
 	h.tell("host change %s: %s", r.Change, r.says())
+	h.follow()
 	return m.does, nil
 }
 
@@ -165,9 +167,10 @@ func (h *host) turn(ctx context.Context) (digest string, fresh bool, err error) 
 	}
 	does, err := h.happen(begun, "", nil)
 	if err == nil && does == runNew {
-		if err = release.In(h.home, h.ops).Use(h.r.New); err != nil && h.r.Step.onTrial() {
+		if err = release.In(h.home, h.ops).Turn(h.r.New); err != nil && h.r.Step.onTrial() {
 			does, err = h.happen(failed, err.Error(), nil)
 		}
+		h.follow()
 	}
 	if err == nil && does == goBack {
 		err = h.insist(ctx, func() error { return h.goBack(ctx) })
@@ -208,7 +211,18 @@ func (h *host) goBack(ctx context.Context) error {
 			h.tell("bring release %.12s back: %v", r.Digest, err)
 		}
 	}
-	return releases.Use(h.r.Old)
+	return releases.Turn(h.r.Old)
+}
+
+// follow has the old release be the previous one, once the new one is kept: until then that is the one before both. To write it may fail:
+// nothing but a person's look back goes by it.
+func (h *host) follow() {
+	if h.r.Step != Confirmed || h.r.Old == h.r.New {
+		return
+	}
+	if err := release.In(h.home, h.ops).Follow(h.r.Old); err != nil {
+		h.tell("%v", err)
+	}
 }
 
 // open opens the program of a release, from the first of the folders that has it whole.

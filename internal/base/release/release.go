@@ -284,7 +284,7 @@ func (f Folder) Find(part string) (digests []string, err error) {
 // Current returns the digest of the release that runs or is started next; an error wrapping fs.ErrNotExist if none was used.
 func (f Folder) Current() (string, error) { return f.points("current") }
 
-// Previous returns the digest of the one that was current before; an error as Current's.
+// Previous returns the digest of the one that was current, and kept, before; an error as Current's.
 func (f Folder) Previous() (string, error) { return f.points("previous") }
 
 // Image returns the digest of the image that sandboxes start from by the current release; "" = the machine's own programs, or no release
@@ -331,6 +331,25 @@ func (f Folder) Use(digest string) error {
 		return err
 	}
 	return f.point("current", digest)
+}
+
+// Turn makes a release the current one, and leaves the previous one: for a trial, which may go back, and for the way back.
+func (f Folder) Turn(digest string) error {
+	if _, err := f.Read(digest); err != nil {
+		return fmt.Errorf("use another release: %w", err)
+	}
+	return f.pointOnce("current", digest)
+}
+
+// Follow makes a release the previous one: the one after it is there to stay.
+func (f Folder) Follow(digest string) error { return f.pointOnce("previous", digest) }
+
+// pointOnce writes nothing where a link names the release already.
+func (f Folder) pointOnce(link, digest string) error {
+	if now, err := f.points(link); err == nil && now == digest {
+		return nil
+	}
+	return f.point(link, digest)
 }
 
 // point lets a link name a release, durably.

@@ -343,6 +343,19 @@ func TestTheOneBeforeIsThePreviousOne(t *testing.T) {
 		t.Errorf("one that is not there: %v", err)
 	}
 	expect(b, c)
+	for _, step := range []struct { // a trial that goes back, and one that is kept
+		do                func(string) error
+		digest            string
+		current, previous string
+	}{{f.Turn, a, a, c}, {f.Turn, b, b, c}, {f.Turn, a, a, c}, {f.Turn, a, a, c}, {f.Follow, b, a, b}, {f.Follow, b, a, b}, {f.Turn, b, b, b}} {
+		if err := step.do(step.digest); err != nil {
+			t.Error(err)
+		}
+		expect(step.current, step.previous)
+	}
+	if err := f.Turn(strings.Repeat("0", 64)); !errors.Is(err, release.ErrAbsent) {
+		t.Errorf("one that is not there: %v", err)
+	}
 	if to, err := os.Readlink(filepath.Join(f.Dir, "current")); err != nil || to != b {
 		t.Errorf("the link holds %q, %v", to, err)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 const releaseLong = `A release is one version of sallyport's own programs. The home keeps it under the digest of its
-files. The current one is what runs, and the previous one is what the host goes back to. These
+files. The current one is what runs, and the previous one is what ran before it and was kept. These
 commands read the home's folder and ask no daemon, so they work when none starts. Who may read the
 folder may use them.`
 
@@ -212,9 +212,10 @@ func wholeDigest(f release.Folder, word string) (string, error) {
 
 func newReleasePruneCommand(a *app) *cobra.Command {
 	keep := releasesKept
-	cmd := a.cmd("prune", "remove old versions of the host's programs", `Removes old releases. The newest five stay, or as many as --keep says, and the current and the
-previous one always do. A release that says nothing of itself that can be read is removed, too: it
-can never be started. So is what a crash has left of one that was being put there.
+	cmd := a.cmd("prune", "remove old versions of the host's programs", `Removes old releases. The newest five stay, or as many as --keep says. The current one, the previous
+one and those of a change that is on trial always stay. A release that says nothing of itself that
+can be read is removed, too: it can never be started. So is what a crash has left of one that was
+being put there.
 
 While it is not known which release is current, nothing is removed.`,
 		"  sallyport release prune\n  sallyport release prune --keep 2 --home /srv/sallyport", exactly(), func(*cobra.Command, []string) error {
@@ -225,7 +226,11 @@ While it is not known which release is current, nothing is removed.`,
 			if err != nil {
 				return err
 			}
-			removed, err := f.Prune(keep)
+			now, _, err := keeper.RecordOf(filepath.Dir(filepath.Dir(f.Dir)))
+			if err != nil {
+				return problem.Errorf(problem.Unavailable, "sallyport status", "nothing is removed while it is not known what is on trial: %w", err)
+			}
+			removed, err := f.Prune(keep, now.Old, now.New)
 			if err != nil {
 				err = releaseProblem(f, err)
 			}
