@@ -117,6 +117,8 @@ func examine(ctx context.Context, p Program, home, dir string) api.Doctor {
 	if err != nil {
 		p := problem.Of(err)
 		daemon.Detail, daemon.Fix = p.Text, p.Next
+	} else if d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{}); err == nil {
+		daemon.Detail = "answers, and is build " + d.Build
 	}
 	report.Checks = merged(append(append(checks, daemon), report.Checks...))
 	if err == nil && dir != "" {
@@ -273,7 +275,7 @@ func existing(path string) string {
 }
 
 func printDiagnosis(a *app, s sheet, home string, r api.Doctor) {
-	s.line("home %s, build %s", inert.Path(home), api.Build())
+	s.line("home %s; this program is build %s", inert.Path(home), api.Build())
 	printCheckLines(a, s, r.Checks)
 	if r.Driver == "" {
 		return
