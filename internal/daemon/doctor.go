@@ -333,20 +333,12 @@ var guards = map[string]string{
 	api.AgainstFaulty:  "a version with a mistake, and not one that means harm, as it has no user of its own beside the daemon's",
 }
 
-// limits are what a version on trial may use, in words.
-func limits(k *api.Keeper) string {
-	if k.TrialMemory == 0 {
-		return "a version on trial has no limits of memory and processes, as this keeper can make no control group here"
-	}
-	return fmt.Sprintf("a version on trial may use %.1f GiB of memory and %d processes", float64(k.TrialMemory)/(1<<30), k.TrialProcesses)
-}
-
 func (d *Daemon) checkKeeper() api.Check {
 	if _, err := os.Stat(d.Keeper); err != nil {
 		return api.Check{Name: "keeper", Detail: "sallyport-keeper is not beside this program: if the daemon dies during a landing, the landing waits for the next command", Fix: "make build"}
 	}
 	if k := keptBy(d.Line); k != nil {
-		detail := fmt.Sprintf("sallyport serve is process %d and starts a daemon that dies again; its release is %.12s; it guards changes of the host against %s; %s", k.PID, k.Release, guards[k.Against], limits(k))
+		detail := fmt.Sprintf("sallyport serve is process %d and starts a daemon that dies again; its release is %.12s; it guards changes of the host against %s; %s", k.PID, k.Release, guards[k.Against], k.Limits())
 		if k.Restarts == 0 || time.Since(k.At) > restartTold {
 			return api.Check{Name: "keeper", OK: true, Detail: detail}
 		}

@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Daemon is what a running daemon says of itself.
 type Daemon struct {
@@ -68,6 +71,17 @@ type Keeper struct {
 	Restarts int       `json:"restarts"`      // daemons that were started in place of one that had ended unasked
 	Why      string    `json:"why,omitempty"` // how the last of these ended
 	At       time.Time `json:"at,omitzero"`   // when, UTC
+}
+
+// Limits says in words what a version on trial may use. Without a keeper nothing limits one.
+func (k *Keeper) Limits() string {
+	switch {
+	case k == nil:
+		return "a version on trial has no limits of memory and processes, as no keeper runs"
+	case k.TrialMemory == 0:
+		return "a version on trial has no limits of memory and processes, as this keeper can make no control group here"
+	}
+	return fmt.Sprintf("a version on trial may use %.1f GiB of memory and %d processes", float64(k.TrialMemory)/(1<<30), k.TrialProcesses)
 }
 
 // Sandbox is the policy that holds programs here, as it was tried when the daemon started or a doctor

@@ -42,7 +42,7 @@ func printDaemon(ctx context.Context, a *app, c *client.Client) error {
 	if k := d.Keeper; k != nil {
 		s.line("  keeper pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
 		s.line("  a change of the host is guarded against %s", holds(k))
-		s.line("  %s", limits(k))
+		s.line("  %s", k.Limits())
 	}
 	printHostChange(a, s, d.Host)
 	s.line("  %s being worked on, %d waiting for a person", count(d.Working, "change"), d.Waiting)

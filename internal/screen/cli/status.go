@@ -146,14 +146,6 @@ func holds(k *api.Keeper) string {
 	return "faulty versions, not hostile ones"
 }
 
-// limits says what a version of the host may use on trial.
-func limits(k *api.Keeper) string {
-	if k.TrialMemory == 0 {
-		return "on trial its memory and processes have no limits"
-	}
-	return fmt.Sprintf("on trial it may use %s of memory and %d processes", size(k.TrialMemory), k.TrialProcesses)
-}
-
 // printHostChange shows the change of the host that is under way, and until when.
 func printHostChange(a *app, s sheet, h *api.HostChange) {
 	switch {
@@ -188,7 +180,7 @@ func printOverview(a *app, s sheet, o overview) {
 	if k := d.Keeper; k != nil {
 		s.line("keeper  pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
 		s.line("        a change of the host is guarded against %s", holds(k))
-		s.line("        %s", limits(k))
+		s.line("        %s", k.Limits())
 	}
 	printHostChange(a, s, d.Host)
 	if b := d.Sandbox; b.Works {
