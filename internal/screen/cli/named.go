@@ -108,7 +108,7 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 		if verb == "rollback" && slices.Equal(states, []string{api.InTrial}) {
 			more = "; one that has landed has to be named"
 		}
-		return "", problem.Errorf(problem.NotFound, "sallyport change list", "there is no change to %s: none is %s%s", verb, either(states), more)
+		return "", problem.Errorf(problem.NotFound, "sallyport change list", "there is no change to %s: no change is %s%s", verb, either(states), more)
 	case 1:
 		if !a.json {
 			fmt.Fprintf(a.Err, "%s %s\n", rows[0].ID, wish(rows[0]))
@@ -118,12 +118,15 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes could be meant by %s; name one: %s", len(rows), verb, listed(rows))
 }
 
+// stateWords are the states that nobody says as they are stored.
+var stateWords = strings.NewReplacer(api.AwaitingApproval, "waiting for approval", api.InTrial, "on trial")
+
 // either joins the states of open changes in words.
 func either(of []string) string {
 	if len(of) == len(open) {
 		return "under way"
 	}
-	return strings.Join(of, " or ")
+	return stateWords.Replace(strings.Join(of, " or "))
 }
 
 func listed(rows []api.Change) string {

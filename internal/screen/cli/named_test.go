@@ -28,12 +28,12 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	if got := d.cli("change", "show"); got.code != exitUsage || !strings.Contains(got.err, whole) || !strings.Contains(got.err, "chg-zz000002 (another)") || strings.Contains(got.err, "chg-zz000003") {
 		t.Errorf("two are under way: %+v", got)
 	}
-	if got := d.cli("confirm"); got.code != exitError || !strings.Contains(got.err, "there is no change to confirm: none is in_trial") {
+	if got := d.cli("confirm"); got.code != exitError || !strings.Contains(got.err, "there is no change to confirm: no change is on trial") {
 		t.Errorf("none is on trial: %+v", got)
 	}
 
 	// What has landed and is kept is not guessed.
-	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "there is no change to rollback: none is in_trial; one that has landed has to be named") {
+	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "there is no change to rollback: no change is on trial; one that has landed has to be named") {
 		t.Errorf("none is on trial: %+v", got)
 	}
 	if got := d.cli("change", "cancel"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant by cancel") {
@@ -41,6 +41,25 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	}
 	if got := d.cli("rollback", "--smart"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-zz000002 another\n") || !strings.Contains(d.told(), `put back {"violating":true}`) {
 		t.Errorf("the one that works is not restored: %+v, told %s", got, d.told())
+	}
+}
+
+func TestThatNoChangeIsMeantIsSaidInWords(t *testing.T) {
+	d := newDaemon(t)
+	d.detail.Change = api.Change{ID: "chg-00000001", State: api.Finalized}
+	for verb, want := range map[string]string{
+		"approve": "there is no change to approve: no change is waiting for approval\n",
+		"confirm": "there is no change to confirm: no change is on trial\n",
+		"resume":  "there is no change to resume: no change is paused or blocked\n",
+		"cancel":  "there is no change to cancel: no change is under way\n",
+	} {
+		words := []string{verb}
+		if verb == "resume" || verb == "cancel" {
+			words = []string{"change", verb}
+		}
+		if got := d.cli(words...); got.code != exitError || !strings.Contains(got.err, want) {
+			t.Errorf("%s: %+v", verb, got)
+		}
 	}
 }
 
