@@ -108,7 +108,8 @@ func raw(fd int, t *client.Terminal) (restore func(), err error) {
 
 // endOfInput says the end of a pipe as a terminal says it: with Ctrl-D at the start of a line. One
 // may be taken by a program that the shell runs, or come before the shell reads keys: it is
-// said again until nobody reads any more.
+// said again until nobody reads any more. One that came too early may stand in the shell's line as
+// a character (busybox ash), and in a line that has one Ctrl-D ends nothing: Ctrl-U clears it.
 type endOfInput struct {
 	in    io.Reader
 	last  byte // what was read last; 0 = nothing yet
@@ -142,8 +143,8 @@ func (e *endOfInput) Read(p []byte) (int, error) {
 	if e.said {
 		<-time.After(endAgain)
 	}
-	e.said, p[0] = true, 4
-	return 1, nil
+	e.said = true
+	return copy(p, "\x04\x15"), nil
 }
 
 // heard is the shell's output as JSON lines; a character that comes in two parts is one.

@@ -458,10 +458,10 @@ func TestADaemonThatGoesAwayLeavesTheWayBack(t *testing.T) {
 
 func TestTheEndOfAPipeIsSaidAsATerminalSaysItUntilItIsHeard(t *testing.T) {
 	for in, want := range map[string]string{
-		"":             "\x04\x04",
-		"exit 7\n":     "exit 7\n\x04\x04",
-		"exit 7":       "exit 7\n\x04\x04",
-		"two\nlines\n": "two\nlines\n\x04\x04",
+		"":             "\x04\x15\x04\x15",
+		"exit 7\n":     "exit 7\n\x04\x15\x04\x15",
+		"exit 7":       "exit 7\n\x04\x15\x04\x15",
+		"two\nlines\n": "two\nlines\n\x04\x15\x04\x15",
 	} {
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(&endOfInput{in: iotest.DataErrReader(strings.NewReader(in))}, got); err != nil || string(got) != want {
