@@ -73,12 +73,9 @@ type Keeper struct {
 	At       time.Time `json:"at,omitzero"`   // when, UTC
 }
 
-// Limits says in words what a version on trial may use. Without a keeper nothing limits one.
+// Limits says in words what a version on trial may use.
 func (k *Keeper) Limits() string {
-	switch {
-	case k == nil:
-		return "a version on trial has no limits of memory and processes, as no keeper runs"
-	case k.TrialMemory == 0:
+	if k.TrialMemory == 0 {
 		return "a version on trial has no limits of memory and processes, as this keeper can make no control group here"
 	}
 	return fmt.Sprintf("a version on trial may use %.1f GiB of memory and %d processes", float64(k.TrialMemory)/(1<<30), k.TrialProcesses)
