@@ -76,7 +76,7 @@ func (w Watcher) rouse(ctx context.Context, a Armed, attempt int) (gone bool, er
 	go func() { fired <- w.Fire(brief, a) }()
 	again := false
 	gone, err = w.within(ctx, hungAfter, func(err error, now Armed) bool {
-		again = err == nil && (!now.At.Equal(a.At) || now.Due != a.Due || now.Daemon != a.Daemon)
+		again = err == nil && !now.same(a)
 		return again
 	})
 	cancel()
@@ -98,7 +98,8 @@ func (w Watcher) rouse(ctx context.Context, a Armed, attempt int) (gone bool, er
 func (w Watcher) await(ctx context.Context) (last Armed, why string, err error) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for known := false; ; {
+	known, doubted := false, Armed{}
+	for {
 		a, err := w.Read()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -108,12 +109,14 @@ func (w Watcher) await(ctx context.Context) (last Armed, why string, err error) 
 		case !known:
 			return a, "", err
 		}
-		if !last.Parted && !w.Alive(last.Daemon) {
-			return last, fmt.Sprintf("the daemon (process %d) is gone", last.Daemon.PID), nil
-		}
-		// Without a clock nothing says that there is time left. A parent that runs sees to that itself.
-		if now, err := w.Now(); (err != nil || last.Due.Left(now) == 0) && (!last.Kept || last.Parted) {
-			return last, fmt.Sprintf("the deadline %s has passed", last.Due.At().Format(time.RFC3339)), nil
+		switch why := w.reason(last); {
+		case why == "":
+			doubted = Armed{}
+		case doubted.same(last):
+			return last, why, nil
+		default: // a daemon disarms before it goes: what was read may be of before that, so it is read once more
+			doubted = last
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -121,6 +124,18 @@ func (w Watcher) await(ctx context.Context) (last Armed, why string, err error) 
 		case <-look.C:
 		}
 	}
+}
+
+// reason says why it is time to fire for a record; "" = it is not.
+func (w Watcher) reason(a Armed) string {
+	if !a.Parted && !w.Alive(a.Daemon) {
+		return fmt.Sprintf("the daemon (process %d) is gone", a.Daemon.PID)
+	}
+	// Without a clock nothing says that there is time left. A parent that runs sees to that itself.
+	if now, err := w.Now(); (err != nil || a.Due.Left(now) == 0) && (!a.Kept || a.Parted) {
+		return fmt.Sprintf("the deadline %s has passed", a.Due.At().Format(time.RFC3339))
+	}
+	return ""
 }
 
 // within waits for the record to go away, until enough says so of what was read last, or d is over.

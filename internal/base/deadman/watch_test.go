@@ -136,6 +136,37 @@ func TestWatchEndsWhenDisarmed(t *testing.T) {
 	})
 }
 
+// A daemon that is asked to stop after a landing disarms and goes in the same instant. Who has read the record before that, and looks for
+// the daemon after it, brings nobody back.
+func TestNobodyIsBroughtBackWhoDisarmedOrPartedBeforeTheyWent(t *testing.T) {
+	for name, last := range map[string]func(*scene){
+		"disarmed": func(s *scene) { s.armed = nil },
+		"parted":   func(s *scene) { s.armed.Parted, s.armed.At = true, time.Now() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scene{armed: &Armed{Landing: "lnd-1", Daemon: Process{PID: 1}, Due: due(time.Now(), 10*time.Minute)}, alive: true}
+				w := s.watcher()
+				w.Alive = func(p Process) bool {
+					s.set(func(s *scene) {
+						if s.alive {
+							s.alive = false
+							last(s)
+						}
+					})
+					return false
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute-time.Second)
+				defer cancel()
+				_ = Watch(ctx, w)
+				if n := len(s.firings()); n != 0 {
+					t.Errorf("fired %d times", n)
+				}
+			})
+		})
+	}
+}
+
 func TestWatchGoesByTheRecordThatANewDaemonArms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begin, done := start(t, t.Context())
