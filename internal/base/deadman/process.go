@@ -34,11 +34,11 @@ func Look(pid int) (Process, error) {
 // not; one that cannot be looked at is taken to run, for the deadline holds all the same.
 func Alive(p Process) bool {
 	now, state, err := look(p.PID)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return false
-	}
-	return err != nil || now == p && state != "Z" && state != "X"
+	return !gone(err) && (err != nil || now == p && state != "Z" && state != "X")
 }
+
+// gone reports whether looking at a process has met none: it was absent, or went while it was looked at.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
 // look returns the process that has a number now, and its state in one letter.
 func look(pid int) (p Process, state string, err error) {
@@ -76,8 +76,8 @@ func End(p Process) error {
 	}
 	defer syscall.Close(int(fd))
 	if now, _, err := look(p.PID); err != nil || now != p { // looked at once nothing else can take the number's place
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			err = nil
+		if gone(err) {
+			return nil
 		}
 		return err
 	}
