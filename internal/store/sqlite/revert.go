@@ -129,7 +129,16 @@ func (r *reverting) copy(ctx context.Context) error {
 // first: as long as it is there, what is beside belongs to it; and the snapshot comes once nothing is.
 func (r *reverting) replace(ctx context.Context, why error) (done Reverted, err error) {
 	folder := filepath.Dir(r.live)
-	if err := r.ops.Do("revert:copy", func() error { return r.copy(ctx) }); err != nil { // without what was carried before it broke off
+	err = r.ops.Do("revert:copy", func() error { // without what was carried before it broke off
+		if err := r.copy(ctx); err != nil {
+			return err
+		}
+		return withFile(r.aside, "rw", alone, func(db *sql.DB) error {
+			_, err := db.ExecContext(ctx, `DELETE FROM link_code`) // others may have read one that was used up since
+			return err
+		})
+	})
+	if err != nil {
 		return done, err
 	}
 	to := ""
@@ -165,5 +174,7 @@ func (r *reverting) replace(ctx context.Context, why error) (done Reverted, err 
 		}
 		return whole.Sync(folder)
 	})
-	return Reverted{Done: true, Unread: to, Left: []string{fmt.Sprintf("all that was written since the snapshot: %v", why)}}, err
+	return Reverted{Done: true, Unread: to, Left: []string{
+		fmt.Sprintf("all that was written since the snapshot: %v", why), "link codes: whether one was used up cannot be known, so whoever waits for one needs a new one",
+	}}, err
 }

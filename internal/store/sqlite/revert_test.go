@@ -272,11 +272,12 @@ func TestAFileOfATrialThatCannotBeReadGoesAsideAndTheSnapshotIsInItsPlace(t *tes
 	} {
 		t.Run(name, func(t *testing.T) {
 			live, snapshot := onTrial(t, since...)
+			runs(t, snapshot, `INSERT INTO link_code (hash, person, expires_at) VALUES ('may-be-spent', 'psn-0000ann0', 99)`)
 			spoil(t, live)
 			put(t, live+"-wal", []byte("the trial's log"))
 			spoiled := read(t, live)
 			done := reverted(t, live, snapshot)
-			if done.Unread == "" || len(done.Left) != 1 || !strings.HasPrefix(done.Left[0], "all that was written since the snapshot: ") {
+			if done.Unread == "" || len(done.Left) != 2 || !strings.HasPrefix(done.Left[0], "all that was written since the snapshot: ") || !strings.HasPrefix(done.Left[1], "link codes: ") {
 				t.Fatalf("%+v", done)
 			}
 			if !bytes.Equal(read(t, done.Unread), spoiled) {
@@ -285,6 +286,11 @@ func TestAFileOfATrialThatCannotBeReadGoesAsideAndTheSnapshotIsInItsPlace(t *tes
 			if got := verbs(t, live); got != "before" {
 				t.Errorf("the audit log is %q", got)
 			}
+			file := raw(t, live)
+			if good := texts(t, file, `SELECT hash FROM link_code`); len(good) > 0 { // it may have been said where others read it
+				t.Errorf("these link codes are good: %q", good)
+			}
+			closed(t, file)
 			closed(t, open(t, live))
 			if again := reverted(t, live, snapshot); again.Done {
 				t.Errorf("again: %+v", again)
