@@ -154,7 +154,7 @@ func (d *Daemon) checkImage(ctx context.Context) []api.Check {
 		switch {
 		case built == "":
 			check.Detail += "; the home has no image/Dockerfile any more, which does not count yet"
-		case !i.Of(built):
+		case !i.BuiltFrom(built):
 			check.Detail += "; it is not built of what is committed in image/ and the manifests of the home now, which does not count yet"
 		default:
 			return []api.Check{check}

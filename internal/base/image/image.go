@@ -92,14 +92,16 @@ func (f Folder) Read(digest string) (i Image, err error) {
 // inputsMax is how many names of what it was built of an image keeps.
 const inputsMax = 100
 
-// Of reports whether the image was built of something.
-func (i Image) Of(inputs string) bool { return slices.Contains(strings.Fields(i.Inputs), inputs) }
+// BuiltFrom reports whether the image was built of something.
+func (i Image) BuiltFrom(inputs string) bool {
+	return slices.Contains(strings.Fields(i.Inputs), inputs)
+}
 
-// Of returns the newest image that was built of something. Errors: ErrAbsent.
-func (f Folder) Of(inputs string) (Image, error) {
+// Find returns the newest image that was built of something. Errors: ErrAbsent.
+func (f Folder) Find(inputs string) (Image, error) {
 	all, err := f.List()
 	for _, i := range all {
-		if i.Of(inputs) {
+		if i.BuiltFrom(inputs) {
 			return i, nil
 		}
 	}
@@ -158,7 +160,7 @@ func (f Folder) put(ctx context.Context, root string, i *Image) error {
 	if there, err := f.Read(i.Digest); err == nil {
 		inputs := i.Inputs
 		*i = there
-		if there.Of(inputs) {
+		if there.BuiltFrom(inputs) {
 			return nil
 		}
 		names := append([]string{inputs}, strings.Fields(there.Inputs)...) // of other inputs the same came

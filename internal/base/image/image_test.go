@@ -82,11 +82,11 @@ func TestWhatWasBuiltIsKeptByWhatIsInIt(t *testing.T) {
 		t.Errorf("there are %+v, %v", all, err)
 	}
 	for _, name := range []string{"these", "others"} {
-		if is, err := f.Of(name); err != nil || is.Digest != made.Digest || !is.Built.Equal(noon) {
+		if is, err := f.Find(name); err != nil || is.Digest != made.Digest || !is.Built.Equal(noon) {
 			t.Errorf("%s there is %+v, %v", name, is, err)
 		}
 	}
-	if _, err := f.Of("nothing"); !errors.Is(err, image.ErrAbsent) {
+	if _, err := f.Find("nothing"); !errors.Is(err, image.ErrAbsent) {
 		t.Errorf("of nothing there is one: %v", err)
 	}
 }

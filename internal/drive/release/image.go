@@ -94,7 +94,7 @@ func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.O
 				(size+1<<20-1)>>20, imageInputMax>>20)}, nil
 		}
 		images := rs.Host.Images()
-		made, err := images.Of(sum)
+		made, err := images.Find(sum)
 		if errors.Is(err, image.ErrAbsent) {
 			builder := rs.Host.Builder()
 			if builder.Why != "" {

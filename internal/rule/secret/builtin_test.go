@@ -13,8 +13,9 @@ import (
 	"github.com/zricethezav/gitleaks/v8/config"
 )
 
-// TestTheBuiltInRulesAreThoseOfTheLibraryWheneverTheyAreCompiled compares what is made when it is used with what is made all at once.
-func TestTheBuiltInRulesAreThoseOfTheLibraryWheneverTheyAreCompiled(t *testing.T) {
+// wholeLibrary has the library's rules, all of them compiled.
+func wholeLibrary(t *testing.T) config.Config {
+	t.Helper()
 	rules, err := parse([]byte(config.DefaultConfig))
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +24,12 @@ func TestTheBuiltInRulesAreThoseOfTheLibraryWheneverTheyAreCompiled(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cfg
+}
+
+// TestTheBuiltInRulesAreThoseOfTheLibraryWheneverTheyAreCompiled compares what is made when it is used with what is made all at once.
+func TestTheBuiltInRulesAreThoseOfTheLibraryWheneverTheyAreCompiled(t *testing.T) {
+	cfg := wholeLibrary(t)
 	want, got := loaded(cfg), builtIn()
 	if len(got.rules) != len(want.rules) || len(cfg.Rules) < 200 {
 		t.Fatalf("%d rules, not %d, of the library's %d", len(got.rules), len(want.rules), len(cfg.Rules))
@@ -81,14 +88,7 @@ func TestTheBuiltInRulesAreThoseOfTheLibraryWheneverTheyAreCompiled(t *testing.T
 
 // TestTheTableIsThatOfTheRules compares what is committed with what the rules come to; `make docs` writes it.
 func TestTheTableIsThatOfTheRules(t *testing.T) {
-	rules, err := parse([]byte(config.DefaultConfig))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := rules.Translate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := wholeLibrary(t)
 	var want []entry
 	for _, o := range ownRules {
 		as, _ := anchors(o.expression)
