@@ -61,9 +61,8 @@ func (n *Origin) OpenApproval(ctx context.Context, tx store.Tx, row change.Row, 
 	if err := tx.AddProposal(ctx, p); err != nil {
 		return approval.Approval{}, err
 	}
-	fresh := id.NewApproval()
-	asked, err := approval.Open(ctx, tx, fresh, p, p.At)
-	if err != nil || asked.ID != fresh {
+	asked, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)
+	if err != nil {
 		return asked, err
 	}
 	if row.Request.Promotes != "" && p.Number == 1 { // it is answered by now: somebody said that they want it
@@ -82,9 +81,6 @@ func (n *Origin) OpenApproval(ctx context.Context, tx store.Tx, row change.Row, 
 // ShowTrial shows message 1 where the change was asked for (SM-121), and to who approved it or asked for it where they are alone with the
 // assistant (SM-140), in the transaction that says that it is out.
 func (n *Origin) ShowTrial(ctx context.Context, tx store.Tx, row change.Row, t trial.Trial) error {
-	if _, there, err := n.chat(ctx, tx, row); err != nil || !there {
-		return err
-	}
 	tried, err := Tried(ctx, tx, row)
 	if err != nil {
 		return err

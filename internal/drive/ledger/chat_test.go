@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"sallyport/internal/base/id"
-	"sallyport/internal/chat/conversation"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/store"
@@ -16,24 +15,12 @@ import (
 func TestWhatIsToldOfAChangeStandsWithItOrNotAtAll(t *testing.T) {
 	b := open(t)
 	ctx := t.Context()
-	var chat conversation.Chat
-	b.do(func(tx store.Tx) (err error) {
-		where, err := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: "terminal", Address: "1000/echo", Kind: conversation.Direct, Name: "echo", Created: ledger.Now()})
-		if err != nil {
-			return err
-		}
-		chat, err = tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: "echo", Conversation: where.ID, Created: ledger.Now()})
-		return err
-	})
+	chat := b.talks("terminal", "1000/echo", "echo")
 	told := func() (texts []string) {
 		t.Helper()
-		b.do(func(tx store.Tx) error {
-			all, err := tx.Outs(ctx, chat.ID, 0, 0, 100)
-			for _, o := range all {
-				texts = append(texts, o.Text)
-			}
-			return err
-		})
+		for _, o := range b.outs(chat.ID) {
+			texts = append(texts, o.Text)
+		}
 		return texts
 	}
 
@@ -70,10 +57,16 @@ func TestWhatIsToldOfAChangeStandsWithItOrNotAtAll(t *testing.T) {
 	}
 
 	// What goes on by itself is told where it says something, and what was asked for nowhere is told to nobody there.
-	before := len(told())
+	before, here := len(told()), chat.ID
 	for _, chat := range []id.Chat{chat.ID, "", "cht-gone0000"} {
 		row := b.add(change.Requested, func(r *change.Row) { r.Request.Chat = chat })
 		b.do(func(tx store.Tx) error { return b.Move(ctx, tx, &row, ledger.Move{Event: change.Accepted, By: alice}) })
+		if chat == here {
+			continue
+		}
+		b.do(func(tx store.Tx) error {
+			return errors.Join(b.Origin.Tell(ctx, tx, row, "x"), b.Move(ctx, tx, &row, ledger.Move{Event: change.Cancel, By: alice}))
+		})
 	}
 	row := b.add(change.Working)
 	b.do(func(tx store.Tx) error { return b.Move(ctx, tx, &row, ledger.Move{Event: change.Cancel, By: alice}) })

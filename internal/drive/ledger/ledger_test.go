@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -22,6 +25,8 @@ import (
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 	"sallyport/internal/store/sqlite/sqlitetest"
+	"sallyport/internal/who/group"
+	"sallyport/internal/who/person"
 )
 
 // planted looks like a key of GitHub's.
@@ -116,4 +121,35 @@ func (b *book) entries() (lines []string) {
 	return lines
 }
 
-// reverting stores a change that was landed, and rollbacks of it.
+// talks makes a chat of a group in a conversation of its own.
+func (b *book) talks(platform, address string, of group.Folder) (chat conversation.Chat) {
+	b.t.Helper()
+	b.do(func(tx store.Tx) error {
+		where, err := tx.PutConversation(b.t.Context(), conversation.Conversation{ID: id.NewConversation(), Platform: platform, Address: address, Kind: conversation.Direct, Name: string(of), Created: ledger.Now()})
+		if err != nil {
+			return err
+		}
+		chat, err = tx.PutChat(b.t.Context(), conversation.Chat{ID: id.NewChat(), Group: of, Conversation: where.ID, Created: ledger.Now()})
+		return err
+	})
+	return chat
+}
+
+// knows makes somebody of the home who is alone with the assistant on a platform, and returns them, and the host's chat with them there.
+func (b *book) knows(name, platform string) (who audit.Actor, alone conversation.Chat) {
+	b.t.Helper()
+	alone = b.talks(platform, name, group.Host)
+	i := person.Identity{Platform: platform, Account: "U-" + name}
+	who = audit.Actor{Kind: "person", Name: name, UID: -1, Person: id.Person("psn-" + name), Identity: i.String()}
+	b.do(func(tx store.Tx) error {
+		return errors.Join(tx.AddPerson(b.t.Context(), person.Person{ID: who.Person, Name: name}), tx.Link(b.t.Context(), i, who.Person, name), tx.NoteDirect(b.t.Context(), i, alone.Conversation))
+	})
+	return who, alone
+}
+
+// outs are what was said in a chat.
+func (b *book) outs(in id.Chat) (all []message.Out) {
+	b.t.Helper()
+	b.do(func(tx store.Tx) (err error) { all, err = tx.Outs(b.t.Context(), in, 0, 0, 100); return err })
+	return all
+}

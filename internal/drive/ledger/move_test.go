@@ -117,8 +117,8 @@ func TestWhoIsToldOfAMoveAndWhoIsNot(t *testing.T) {
 		if any != (c.kind != "") || n.Kind != c.kind || !strings.HasPrefix(n.Text, c.text) || n.Next != c.next || strings.Contains(n.Text, planted) {
 			t.Errorf("%s, %q: told %+v", c.row.State, c.row.Reason, n)
 		}
-		if c.row.State.Final() != (len(b.ended) == 1) {
-			t.Errorf("%s: ended %v", c.row.State, b.ended)
+		if c.row.State.Final() != (len(b.ended) == 1) || b.said.Len() > 0 {
+			t.Errorf("%s: ended %v, and the daemon's log has %q", c.row.State, b.ended, b.said.String())
 		}
 	}
 }

@@ -25,12 +25,10 @@ func PartyOf(who audit.Actor) right.Party {
 	return right.Party{Person: who.Person, Identity: who.Identity}
 }
 
-// personsOf are the persons of the home among parties, each once.
+// personsOf are the persons among parties; "" of who is none.
 func personsOf(all []right.Party) (who []id.Person) {
 	for _, p := range all {
-		if p.Person != "" && !slices.Contains(who, p.Person) {
-			who = append(who, p.Person)
-		}
+		who = append(who, p.Person)
 	}
 	return who
 }

@@ -2,6 +2,8 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"sallyport/internal/base/audit"
@@ -79,7 +81,11 @@ func TestAnAnswerIsAWishAndNothingElseThatWakesIs(t *testing.T) {
 			if got != want {
 				t.Errorf("%s: %+v, not %+v", kind, got, want)
 			}
-			return err
+			elsewhere, err2 := ledger.Requester(t.Context(), tx, request.Request{Kind: request.Swap, Chat: "cht-other000", Wish: wish})
+			if elsewhere != (right.Party{}) {
+				t.Errorf("%s, said in another conversation: %+v", kind, elsewhere)
+			}
+			return errors.Join(err, err2)
 		})
 	}
 }
@@ -104,4 +110,42 @@ func said(ctx context.Context, tx store.Tx, identity string, kinds ...prompt.Kin
 		Status: message.Pending, Due: ledger.Now(),
 	})
 	return chat, m.ID, err
+}
+
+func TestAHandleAndAnAgentAreNobody(t *testing.T) {
+	for who, want := range map[audit.Actor]right.Party{
+		{Kind: "person", Person: "psn-bob", Identity: "telegram:7"}: {Person: "psn-bob", Identity: "telegram:7"},
+		{Kind: "person", Person: "psn-bob", Identity: "irc:~bob"}:   {},
+		{Kind: "agent", Person: "psn-bob", Identity: "telegram:7"}:  {},
+	} {
+		if got := ledger.PartyOf(who); got != want {
+			t.Errorf("%+v is %+v, not %+v", who, got, want)
+		}
+	}
+}
+
+// Everybody whom a group's agent answered may have wished what it asks for: each once, whoever it names first, and no handle.
+func TestWhoeverWasHeardMayHaveWished(t *testing.T) {
+	b := open(t)
+	b.do(func(tx store.Tx) error {
+		chat, wish, err := said(t.Context(), tx, "irc:mia")
+		if err != nil {
+			return err
+		}
+		all, err := ledger.Wishers(t.Context(), tx, request.Request{Kind: request.Swap, Chat: chat.ID, Wish: wish, Heard: []string{"irc:mia", "irc:~bob", "irc:bob", "irc:bob", ""}})
+		if want := []right.Party{{Identity: "irc:mia"}, {Identity: "irc:bob"}}; !slices.Equal(all, want) {
+			t.Errorf("%+v, not %+v", all, want)
+		}
+		return err
+	})
+}
+
+func TestWhatBecameOfSomebodyIsInTheLog(t *testing.T) {
+	b := open(t)
+	b.do(func(tx store.Tx) error {
+		return ledger.NotePerson(t.Context(), tx, alice, "psn-bob", "forgotten", "they asked for it")
+	})
+	if got := b.entries(); !slices.Equal(got, []string{"alice||psn-bob|forgotten|they asked for it|"}) {
+		t.Errorf("the log has %q", got)
+	}
 }

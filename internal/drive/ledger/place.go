@@ -72,7 +72,7 @@ func (n *Origin) show(ctx context.Context, tx store.Tx, row change.Row, who []id
 	if err != nil || !there {
 		return err
 	}
-	if err := n.tellIn(ctx, tx, row, first, card...); err != nil || len(who) == 0 {
+	if err := n.tellIn(ctx, tx, row, first, card...); err != nil {
 		return err
 	}
 	where, err := tx.Conversation(ctx, first.Conversation)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/ledger"
@@ -29,6 +30,12 @@ func TestWhatIsAskedOfAChangeThatIsNotThereSaysSo(t *testing.T) {
 	}
 	row := b.add(change.Requested)
 	if all, err := b.Audit(t.Context(), row.ID, 0, 10); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	b.do(func(tx store.Tx) error { // what the log has of a change outlives it
+		return tx.AppendEntry(t.Context(), audit.Entry{At: ledger.Now(), Actor: alice, Change: "chg-removed0", Subject: "chg-removed0", Verb: "cancelled"})
+	})
+	if all, err := b.Audit(t.Context(), "chg-removed0", 0, 10); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)
 	}
 	if p, err := b.Proposal(t.Context(), row.ID); p != nil || err != nil {

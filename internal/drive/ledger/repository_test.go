@@ -40,8 +40,8 @@ func TestOneLandsAtATimeInARepositoryAndNoneBesideATrial(t *testing.T) {
 		t.Errorf("who has it takes it again: %v", err)
 	}
 	b.DropRepository(t.Context(), lease)
-	if _, err := b.TakeRepository(t.Context(), next); err != nil {
-		t.Errorf("after it was given back: %v", err)
+	if _, err := b.TakeRepository(t.Context(), next); err != nil || b.said.Len() > 0 {
+		t.Errorf("after it was given back: %v; the daemon's log has %q", err, b.said.String())
 	}
 
 	// Who holds it has come to its end without giving it back.
@@ -93,13 +93,7 @@ func TestATrialHoldsBackWhatWouldLandBesideIt(t *testing.T) {
 		b := open(t)
 		tried, next := b.add(state), b.add(change.Landing)
 		far := b.add(change.Landing, func(c *change.Row) { c.Request.Project.CommonDir = "/src/b/.git" })
-		journal := landing.Landing{ID: "lnd-00000001", Change: tried.ID, State: landing.Journaled, Project: tried.Request.Project, Branch: "main", Started: ledger.Now()}
-		b.do(func(tx store.Tx) error {
-			closed, at := journal, ledger.Now()
-			closed.State, closed.Ended = landing.Landed, &at
-			row := trial.Begin(tried.ID, journal.ID, trust.Target{Restart: "true"}, time.Minute, deadman.Moment{Wall: ledger.Now(), Boot: "b"})
-			return errors.Join(tx.AddLanding(t.Context(), journal), tx.CloseLanding(t.Context(), closed), tx.AddTrial(t.Context(), row))
-		})
+		try(b, tried, 1, trust.Target{Restart: "true"})
 		for row, waits := range map[*change.Row]bool{&tried: false, &next: state == change.InTrial, &far: false} {
 			_, err := b.TakeRepository(t.Context(), *row)
 			if errors.Is(err, ledger.ErrOnTrial) != waits || waits && !strings.Contains(err.Error(), string(tried.ID)) {
@@ -112,26 +106,34 @@ func TestATrialHoldsBackWhatWouldLandBesideIt(t *testing.T) {
 	}
 }
 
+// onTrial stores a change that has a group on trial, or the repository.
+func onTrial(b *book, n int, group, path string) change.Row {
+	row := b.add(change.InTrial, func(c *change.Row) {
+		if group != "" {
+			c.Request.Kind, c.Request.Group = request.Swap, group
+		}
+	})
+	try(b, row, n, trust.Target{Group: group}, git.Edit{Path: path})
+	return row
+}
+
+// try stores the trial of a landing that is over.
+func try(b *book, row change.Row, n int, t trust.Target, edits ...git.Edit) {
+	b.t.Helper()
+	journal := landing.Landing{
+		ID: id.Landing(fmt.Sprintf("lnd-%08d", n)), Change: row.ID, State: landing.Journaled, Project: row.Request.Project, Branch: "main", Started: ledger.Now(), Edits: edits,
+	}
+	b.do(func(tx store.Tx) error {
+		closed, at := journal, ledger.Now()
+		closed.State, closed.Ended = landing.Landed, &at
+		begun := trial.Begin(row.ID, journal.ID, t, time.Minute, deadman.Moment{Wall: ledger.Now(), Boot: "b"})
+		return errors.Join(tx.AddLanding(b.t.Context(), journal), tx.CloseLanding(b.t.Context(), closed), tx.AddTrial(b.t.Context(), begun))
+	})
+}
+
 // TestBesideTheTrialOfAGroupLandsWhatLiesOutsideOfIt holds that two groups are on trial at once, and that each can go back (SM-916).
 func TestBesideTheTrialOfAGroupLandsWhatLiesOutsideOfIt(t *testing.T) {
 	b := open(t)
-	n := 0
-	onTrial := func(group string) change.Row {
-		n++
-		row := b.add(change.InTrial, func(c *change.Row) { c.Request.Kind, c.Request.Group = request.Swap, group })
-		name := id.Landing(fmt.Sprintf("lnd-%08d", n))
-		journal := landing.Landing{
-			ID: name, Change: row.ID, State: landing.Journaled, Project: row.Request.Project, Branch: "main", Started: ledger.Now(),
-			Edits: []git.Edit{{Path: "groups/" + group + "/runner/runner.yaml"}},
-		}
-		b.do(func(tx store.Tx) error {
-			closed, at := journal, ledger.Now()
-			closed.State, closed.Ended = landing.Landed, &at
-			t1 := trial.Begin(row.ID, name, trust.Target{Group: group}, time.Minute, deadman.Moment{Wall: ledger.Now(), Boot: "b"})
-			return errors.Join(tx.AddLanding(t.Context(), journal), tx.CloseLanding(t.Context(), closed), tx.AddTrial(t.Context(), t1))
-		})
-		return row
-	}
 	next := func(kind request.Kind, group string, paths ...string) change.Row {
 		row := b.add(change.Landing, func(c *change.Row) {
 			c.Request.Kind, c.Request.Group = kind, group
@@ -151,16 +153,60 @@ func TestBesideTheTrialOfAGroupLandsWhatLiesOutsideOfIt(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	echo := onTrial("echo")
+	echo := onTrial(b, 1, "echo", "groups/echo/runner/runner.yaml")
 	free("a person's edit elsewhere", next(request.Edit, "", "README.md"), true)
 	free("a person's edit inside", next(request.Edit, "", "README.md", "groups/echo/AGENTS.md"), false)
 	free("what a person has edited in it by hand", next(request.Group, "echo", "groups/echo/AGENTS.md"), false)
 	free("the same group", next(request.Swap, "echo", "template/AGENTS.md"), false)
 	free("what nobody knows", b.add(change.Landing), false)
 	free("another group", next(request.Swap, "other", "groups/other/AGENTS.md"), true)
-	other := onTrial("other")
+	other := onTrial(b, 2, "other", "groups/other/runner/runner.yaml")
 	free("one beside the other", other, true)
 	free("the other beside the one", echo, true)
+}
+
+// Beside the trial of a whole repository goes back what a group has on trial, and nothing that only lands.
+func TestWhatGoesBackInAGroupWaitsForNoTrialOfTheRepository(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		b := open(t)
+		onTrial(b, 1, "", "README.md")
+		echo := onTrial(b, 2, "echo", "groups/echo/AGENTS.md")
+		if back {
+			b.do(func(tx store.Tx) error {
+				return tx.DecideTrial(t.Context(), echo.ID, trial.Decision{To: trial.RolledBack, By: audit.Host, At: ledger.Now(), Reason: "it was over"})
+			})
+		}
+		err := b.DB.Read(t.Context(), func(tx store.Tx) error { return b.Free(t.Context(), tx, echo) })
+		if (err == nil) != back || err != nil && !errors.Is(err, ledger.ErrOnTrial) {
+			t.Errorf("going back %t: %v", back, err)
+		}
+	}
+}
+
+// Beside the host itself on trial nothing lands anywhere, and a change of the host begins beside no trial.
+func TestBesideATrialOfTheHostNothingLands(t *testing.T) {
+	b := open(t)
+	host, ended := b.add(change.InTrial), b.add(change.RollbackFailed)
+	far := b.add(change.Landing, func(c *change.Row) { c.Request.Project.CommonDir = "/src/b/.git" })
+	free := func(what string, row change.Row, lands, begins bool) {
+		t.Helper()
+		b.do(func(tx store.Tx) error {
+			err := b.Free(t.Context(), tx, row)
+			if (err == nil) != lands || err != nil && !errors.Is(err, ledger.ErrOnTrial) {
+				t.Errorf("%s lands: %v", what, err)
+			}
+			err = ledger.NoneOnTrial(t.Context(), tx, row)
+			if (err == nil) != begins || err != nil && (!errors.Is(err, ledger.ErrOnTrial) || !strings.Contains(err.Error(), string(host.ID))) {
+				t.Errorf("%s begins: %v", what, err)
+			}
+			return nil
+		})
+	}
+	try(b, ended, 1, trust.Target{Restart: "true"})
+	free("beside one that is stuck", far, true, true)
+	try(b, host, 2, trust.Target{Host: true})
+	free("beside the host's", far, false, false)
+	free("the host's own", host, true, true)
 }
 
 func found(b *book, name id.Landing) (l landing.Landing, err error) {

@@ -13,9 +13,11 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
+	"sallyport/internal/rule/metric"
 	"sallyport/internal/store"
 )
 
+// reverting stores a change that was landed, and rollbacks of it.
 func (b *book) reverting(n int) (undone change.Row, by []change.Row) {
 	undone = b.add(change.Finalized, func(c *change.Row) { c.Due = time.Time{} })
 	for range n {
@@ -72,7 +74,7 @@ func TestWhoGivesUpARollbackIsInTheLogAndItIsNotTriedAgain(t *testing.T) {
 
 func TestTheRollbackThatCameFirstIsTheOneThatCounts(t *testing.T) {
 	b := open(t)
-	undone, by := b.reverting(3)
+	undone, by := b.reverting(4)
 	_, others := b.reverting(1)
 	unlike := others[0]
 	watch := b.Feed.Subscribe(by[1].ID)
@@ -83,7 +85,9 @@ func TestTheRollbackThatCameFirstIsTheOneThatCounts(t *testing.T) {
 	held := by[2]
 	b.do(func(tx store.Tx) error { // a step has it
 		held.Holder, held.Until = "d", ledger.Now().Add(time.Hour)
-		return tx.MoveChange(t.Context(), held.State, held)
+		stuck := by[3] // what has landed and cannot be taken back needs a person
+		stuck.State = change.RollbackFailed
+		return errors.Join(tx.MoveChange(t.Context(), held.State, held), tx.MoveChange(t.Context(), by[3].State, stuck))
 	})
 	first, err := b.InTx(t.Context(), by[0], func(tx store.Tx, row *change.Row) error {
 		return errors.Join(
@@ -105,8 +109,11 @@ func TestTheRollbackThatCameFirstIsTheOneThatCounts(t *testing.T) {
 	if notices := b.Feed.Next(t.Context(), watch); len(notices) != 1 || notices[0].State != change.Cancelled {
 		t.Errorf("who watches the other rollback hears %+v", notices)
 	}
-	if at := b.row(held.ID); at.State != change.AwaitingApproval {
-		t.Errorf("a rollback that a step holds is %s", at.State)
+	if at, stuck := b.row(held.ID), b.row(by[3].ID); at.State != change.AwaitingApproval || stuck.State != change.RollbackFailed || b.said.Len() > 0 {
+		t.Errorf("a rollback that a step holds is %s, and one that is stuck %s; the daemon's log has %q", at.State, stuck.State, b.said.String())
+	}
+	if n := b.Meter.Report().Counts; !slices.Contains(n, metric.Count{Name: "rollbacks", Count: 1}) || !slices.Contains(n, metric.Count{Name: "landings", Count: 1}) {
+		t.Errorf("counted are %v", n)
 	}
 	entries := b.entries()
 	if !slices.Contains(entries, audit.Host.Name+"|"+string(by[0].ID)+"|"+string(by[0].ID)+"|landed||t1") {
@@ -152,5 +159,22 @@ func TestALandingThatCameToItsEndIsNoReasonAgainstACancel(t *testing.T) {
 	}
 	if at := b.row(row.ID); at.State != change.Cancelled || at.Reason != "no need" || at.Next != "sallyport change diff "+string(row.ID) {
 		t.Errorf("it is %s: %q, next %q", at.State, at.Reason, at.Next)
+	}
+}
+
+// A rollback that has ended is no reason against another while what they roll back stands, and what cannot be ended then is told.
+func TestAnotherRollbackGoesOnUnlessItsChangeIsRolledBack(t *testing.T) {
+	b := open(t)
+	undone, by := b.reverting(2)
+	first := by[0]
+	first.State = change.Finalized
+	b.Moved(first)
+	if at := b.row(by[1].ID); b.row(undone.ID).State != change.Finalized || at.State != change.AwaitingApproval || b.said.Len() > 0 {
+		t.Errorf("it is %s, and the daemon's log has %q", at.State, b.said.String())
+	}
+	first.Request.Reverts = "chg-missing0"
+	b.Moved(first)
+	if !strings.Contains(b.said.String(), "other rollbacks of the same change still wait") {
+		t.Errorf("the daemon's log has %q", b.said.String())
 	}
 }
