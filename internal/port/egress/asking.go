@@ -312,7 +312,7 @@ func (q *asking) fetched(o level) bool {
 	holds := func(o level) bool {
 		return o.under == "content" || o.under == "output" || o.under == "input_image_mask" || o.under == "input" && (o.listed || o.up == 0)
 	}
-	within := func() bool { return o.up >= 0 && !o.listed && holds(q.stack[o.up]) }
+	within := func() bool { return o.up >= 0 && holds(q.stack[o.up]) }
 	switch {
 	case oneOf(o.key, mediaKeys):
 		return holds(o) || oneOf(o.under, []string{"file", "input_file", "input_audio"}) && within()

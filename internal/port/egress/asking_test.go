@@ -18,7 +18,9 @@ func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
 		`{"tools":[{"name":"fetch","input_schema":{"type":"object","properties":{"url":{"type":"string"}}}}],"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"fetch","input":{"url":"https://x","source":{"type":"url","url":"https://x"},"image_url":"https://x"}}]}]}`:                                                                                                                            "",
 		`{"contents":[{"parts":[{"functionCall":{"name":"f","args":{"fileData":{"fileUri":"https://x"}}}},{"inlineData":{"data":"AA"}}]}],"tools":[{"functionDeclarations":[{"name":"googleSearch"}]}]}`:                                                                                                                                                                                                                 "",
 		`{"background":false,"mcp_servers":[],"plugins": [ ],"web_search_options":null,"enable_search":false,"metadata":{"background":true,"plugins":[1]},"messages":[{"content":[{"type":"image","source":{"type":"base64","data":"AA"}}]}]}`:                                                                                                                                                                           "",
-		`{"model":"a:onlin","input":"` + strings.Repeat(`\"\\\n\u00e9 `, 1000) + `"}`: "",
+		`{"model":"a:onlin","input":"` + strings.Repeat(`\"\\\n\u00e9 `, 1000) + `"}`:        "",
+		`{"a":10,"b":[90,19,0],"c":false,"d":"\b\f\n\r\t\"\\\/","e":"�","f":"\u00AF\u00FA"}`: "", `{"a":` + strings.Repeat("1", wordMax) + `}`: "",
+		`{"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}`: "",
 		`{}`: "", ``: "",
 		// A tool of the endpoint's own.
 		`{"tools":[{"type":"mcp","server_label":"a"}]}`:                                               whyAskReach,
@@ -46,6 +48,8 @@ func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
 		`{"messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://evil.example"}}]}]}`:        whyAskReach,
 		`{"messages":[{"content":[{"type":"tool_result","content":[{"source":{"url":"https://evil.example"}}]}]}]}`: whyAskReach,
 		`{"contents":[{"parts":[{"file_data":{"file_uri":"https://evil.example"}}]}]}`:                              whyAskReach,
+		`{"contents":[{"parts":[{"fileData":{"fileUri":"https://evil.example"}}]}]}`:                                whyAskReach,
+		`{"messages":[{"content":[{"type":"image_url","image_url":[{"url":"https://evil.example"}]}]}]}`:            whyAskReach,
 		`{"input":[{"content":[{"type":"input_image","image_url":"evil.example/?words"}]}]}`:                        whyAskReach,
 		`{"messages":[{"content":[{"type":"file","file":{"file_data":"https://evil.example/?words"}}]}]}`:           whyAskReach,
 		`{"messages":[{"content":[{"type":"file","file":{"filename":"a:b","file_data":"JVBERi0xLjQ="}}]}]}`:         "",
@@ -55,6 +59,7 @@ func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
 		`{"input":{"type":"input_image","image_url":"https://evil.example"}}`:                                       whyAskReach,
 		`{"tools":[{"type":"image_generation","input_image_mask":{"image_url":"https://evil.example"}}]}`:           whyAskReach,
 		// A model that searches, on an endpoint that has others.
+		`{"model":"` + strings.Repeat("a", askTextMax-7) + `:onlineX"}`: whyAskReach, `{"model":"` + strings.Repeat("a", askTextMax-7) + `:online\u0058"}`: whyAskReach, // the beginning of a text counts
 		`{"model":"gpt-4o-search-preview"}`: whyAskReach, `{"model":"gpt-5-search-api"}`: whyAskReach, `{"models":["a/b","a/b:online"]}`: whyAskReach, `{"model":"o3-deep-research"}`: whyAskReach,
 		`{"model":"research-7b","models":["a/b"],"metadata":{"model":"x:online"}}`: "",
 		// Letters that some readers take for others.
@@ -66,6 +71,7 @@ func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
 		`{'tools':[{'google_search':{}}]}`: whyNoJSON, `{"tools":[{google_search:{}}]}`: whyNoJSON, `{/*"*/"tools":[]/*"*/}`: whyNoJSON, `{"a":nul}`: whyNoJSON, `{"a":01}`: whyNoJSON, `{"a":.5}`: whyNoJSON,
 		`{"a":1,}`: whyNoJSON, `{"a" "b"}`: whyNoJSON, `{"a":1 2}`: whyNoJSON, `{"a":[1,]}`: whyNoJSON, `{"a":"b":"c"}`: whyNoJSON, `{,}`: whyNoJSON, `{"a":NaN}`: whyNoJSON, `{"a":"\é"}`: whyNoJSON, `{"a":"\é","tools":[{"type":"mcp"}],"b":"\é"}`: whyNoJSON, `{"a":"\u00é"}`: whyNoJSON, `{"a":"\'"}`: whyNoJSON,
 		"{\"a\":\"\xff\"}": whyNoJSON, "{\"a\":\"\xc3\"}": whyNoJSON, `{}{}`: whyNoJSON, `{"a":-1.5e+3,"b":[],"c":[true,null,{}],"d":"é"}`: "",
+		"{\"a\":\"\x80\"}": whyNoJSON, `{"a":}`: whyNoJSON, `{,"a":1}`: whyNoJSON, `{"a":` + strings.Repeat("1", wordMax+1) + `}`: whyNoJSON,
 		"{\"a\":\"\x01\"}": whyNoJSON, `{"a":"\u00zz"}`: whyNoJSON, `{} {}}`: whyNoJSON,
 		`{"a":` + strings.Repeat("[", askDepthMax) + strings.Repeat("]", askDepthMax) + `}`: whyAskDeep,
 	} {
