@@ -38,8 +38,8 @@ func (x *exchange) answer(resp *http.Response) bool {
 	fmt.Fprintf(x.w, "HTTP/1.1 %d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
 	_ = h.Write(x.w) // Flush tells
 	io.WriteString(x.w, "\r\n")
-	if err := x.w.Flush(); err != nil || empty {
-		return err == nil && keep
+	if x.w.Flush() != nil {
+		return false
 	}
 	x.meter.answered(resp)
 	if cut {
@@ -89,15 +89,10 @@ func (x *exchange) pass(to io.Writer, from io.Reader) bool {
 		if err == io.EOF {
 			x.meter.close(true)
 		}
-		if n > 0 {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return false
-			}
-			if x.w.Flush() != nil {
-				return false
-			}
-			x.live()
+		if _, err := to.Write(buf[:n]); err != nil || x.w.Flush() != nil {
+			return false
 		}
+		x.live()
 		if err != nil {
 			return err == io.EOF && end() == nil && x.w.Flush() == nil
 		}

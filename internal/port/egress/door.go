@@ -94,7 +94,7 @@ func (s *serving) accept(l net.Listener) error {
 		var again interface{ Temporary() bool }
 		switch {
 		case err == nil:
-		case s.ctx.Err() == nil && errors.As(err, &again) && again.Temporary():
+		case errors.As(err, &again) && again.Temporary():
 			select {
 			case <-time.After(acceptPause):
 			case <-s.ctx.Done():

@@ -146,9 +146,8 @@ func (x *exchange) run() bool {
 	<-watched
 	x.meter.close(x.wrote.Load())
 	if failed.Status != 0 {
-		failed.head.last = failed.head.last || !whole
-		if failed.head.length != 0 && whole {
-			failed.head.length = 0 // all of it was read
+		if whole { // nothing of its body is left that could be taken for a request
+			failed.head.length = 0
 		}
 		return x.refuse(failed)
 	}

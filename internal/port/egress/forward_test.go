@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // plainWorld is a door with one plain host behind it.
@@ -191,6 +192,45 @@ func TestABodyThatNobodyReadIsNoRequest(t *testing.T) {
 	}
 }
 
+func TestABodyThatEndsTooSoonIsNotWhole(t *testing.T) {
+	for length, want := range map[int64]error{5: nil, 6: io.ErrUnexpectedEOF} {
+		if b, err := io.ReadAll(&exactly{iotest.DataErrReader(strings.NewReader("hello")), length}); string(b) != "hello" || err != want {
+			t.Errorf("of %d bytes %q came, %v", length, b, err)
+		}
+	}
+}
+
+// What stands behind a head that is refused is not served, unless all of the body was read before.
+func TestABodyOfARefusedRequestIsNoRequest(t *testing.T) {
+	w := plainWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		rw.WriteHeader(http.StatusSwitchingProtocols)
+	})
+	another := get("http://example.com/another", "example.com")
+	for host, status := range map[string]int{"other.example.com": http.StatusForbidden, "example.com": http.StatusBadGateway} {
+		c := w.connect()
+		fmt.Fprintf(c, "POST http://%[1]s/ HTTP/1.1\r\nHost: %[1]s\r\nContent-Length: %[2]d\r\n\r\n%[3]s", host, len(another), another)
+		r := bufio.NewReader(c)
+		if resp, _ := w.read(c, r); resp.StatusCode != status || resp.Close != (status == http.StatusForbidden) {
+			t.Errorf("%s: %d, the last %t", host, resp.StatusCode, resp.Close)
+		}
+		if status == http.StatusBadGateway {
+			io.WriteString(c, another)
+			w.read(c, r)
+		}
+		c.Close()
+	}
+	w.stop()
+	var paths []string
+	for _, d := range w.decisions() {
+		paths = append(paths, d.Host+d.Path)
+	}
+	slices.Sort(paths)
+	if got := strings.Join(paths, " "); got != "example.com/ example.com/another other.example.com/" {
+		t.Errorf("told of %s", got)
+	}
+}
+
 func TestARedirectIsPassedBackAndNotFollowed(t *testing.T) {
 	w := plainWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		http.Redirect(rw, r, "http://169.254.169.254/latest/", http.StatusFound)
@@ -216,6 +256,10 @@ func TestAnswersKeepTheirShape(t *testing.T) {
 			rw.Write(big[:10])
 			rw.(http.Flusher).Flush()
 			rw.Write(big[10:])
+		case "/empty":
+		case "/later": // no route's: nobody is told to wait
+			rw.Header().Set("Retry-After", "60")
+			rw.WriteHeader(http.StatusTooManyRequests)
 		case "/over":
 			rw.WriteHeader(http.StatusSwitchingProtocols)
 		case "/broken":
@@ -235,15 +279,20 @@ func TestAnswersKeepTheirShape(t *testing.T) {
 	for _, y := range []struct {
 		method, path string
 		status, size int
-	}{{"GET", "/", 200, len(big)}, {"HEAD", "/", 200, 0}, {"GET", "/none", 204, 0}, {"GET", "/same", 304, 0}, {"GET", "/chunks", 200, len(big)}, {"HEAD", "/chunks", 200, 0}, {"GET", "/over", 502, -1}, {"GET", "/", 200, len(big)}} {
+		length       int64 // that is said; -1 = none
+	}{
+		{"GET", "/", 200, len(big), int64(len(big))}, {"HEAD", "/", 200, 0, int64(len(big))}, {"GET", "/empty", 200, 0, 0}, {"GET", "/later", 429, 0, 0},
+		{"GET", "/none", 204, 0, 0}, {"GET", "/same", 304, 0, 0}, {"GET", "/chunks", 200, len(big), -1}, {"HEAD", "/chunks", 200, 0, -1},
+		{"GET", "/over", 502, -1, -1}, {"GET", "/", 200, len(big), int64(len(big))},
+	} {
 		fmt.Fprintf(c, "%s http://example.com%s HTTP/1.1\r\nHost: example.com\r\n\r\n", y.method, y.path)
 		resp, err := http.ReadResponse(r, &http.Request{Method: y.method})
 		if err != nil {
 			t.Fatalf("%s %s: %v", y.method, y.path, err)
 		}
 		body, err := io.ReadAll(resp.Body)
-		if resp.StatusCode != y.status || err != nil || y.size >= 0 && len(body) != y.size {
-			t.Errorf("%s %s: %d, %d bytes, %v", y.method, y.path, resp.StatusCode, len(body), err)
+		if resp.StatusCode != y.status || err != nil || y.size >= 0 && (len(body) != y.size || resp.ContentLength != y.length) {
+			t.Errorf("%s %s: %d, %d bytes, said %d, %v", y.method, y.path, resp.StatusCode, len(body), resp.ContentLength, err)
 		}
 	}
 	for _, path := range []string{"/fault", "/broken"} {
@@ -278,7 +327,7 @@ func TestWhatCannotBeReachedIsSaidWithoutTheMachinesNetwork(t *testing.T) {
 	})
 	for _, ask := range []string{get("http://example.com/", "example.com"), connect("example.com:443")} {
 		resp, body := w.send(ask)
-		if resp.StatusCode != http.StatusBadGateway || !strings.Contains(body, "nothing listens there") || strings.Contains(body, "127.0.0.1") {
+		if resp.StatusCode != http.StatusBadGateway || !strings.Contains(body, " failed: nothing listens there") || strings.Contains(body, "127.0.0.1") {
 			t.Errorf("%d %s", resp.StatusCode, body)
 		}
 	}
@@ -298,6 +347,25 @@ func TestARefusalCanBeRead(t *testing.T) {
 	if body != "sallyport: CONNECT registry.npmjs.org is refused: no egress rule of this sandbox names it\n"+
 		"The owner can allow a host under egress: in sallyport.yaml, or with --egress registry.npmjs.org.\n" {
 		t.Errorf("%q", body)
+	}
+	for a, want := range map[*Answer]string{
+		{Host: "a.example"}:                             "a.example",
+		{Host: "a.example", Port: 443}:                  "a.example",
+		{Host: "a.example", Port: 80}:                   "a.example",
+		{Host: "a.example", Port: 22}:                   "a.example:22",
+		{Route: &Route{Name: "model"}, Path: "/models"}: "/model/models",
+	} {
+		if got := a.where(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, a := range []Answer{{Status: http.StatusBadGateway, Host: "a.example"}, {Status: http.StatusForbidden, Route: &Route{}}} {
+		if next := a.next(); next != "" {
+			t.Errorf("no owner can allow what is refused with %d: %q", a.Status, next)
+		}
+	}
+	if got := plain("a \x7f~\x1f"); got != "a ?~?" {
+		t.Errorf("%q", got)
 	}
 	resp, body = w.send("CONNECT \x1b[31mx\u202e:443 HTTP/1.1\r\n\r\n")
 	if strings.ContainsAny(resp.Status+body, "\x1b\u202e") {

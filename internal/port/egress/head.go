@@ -133,11 +133,11 @@ func (h *head) frame() string {
 		}
 		h.length = chunked
 	case len(lengths) == 1:
-		n, err := strconv.ParseInt(lengths[0], 10, 64)
-		if err != nil || n < 0 || strings.Trim(lengths[0], "0123456789") != "" {
+		n, err := strconv.ParseUint(lengths[0], 10, 63) // digits alone, without a sign
+		if err != nil {
 			return "its Content-Length is no number"
 		}
-		h.length = n
+		h.length = int64(n)
 	}
 	h.upgrade = len(h.header["Upgrade"]) > 0 || len(h.header["Http2-Settings"]) > 0
 	for _, c := range append(h.header["Connection"], h.header["Proxy-Connection"]...) {

@@ -28,7 +28,7 @@ func ReadHello(b []byte) (h Hello, more bool) {
 	var body []byte
 	for whole := len(b); ; {
 		if len(b) > 0 && b[0] != recordHandshake || len(b) > 1 && b[1] != 3 {
-			plain := whole == len(b) && len(b) > 0 && b[0] >= 'A' && b[0] <= 'Z'
+			plain := whole == len(b) && b[0] >= 'A' && b[0] <= 'Z'
 			return Hello{Plain: plain, Why: "what is in the tunnel is not TLS"}, false
 		}
 		if len(b) < 5 {
@@ -129,7 +129,7 @@ func sniName(data []byte) string {
 	list := fields{b: f.vector(2), ok: true}
 	kind := list.number(1)
 	name := list.vector(2)
-	if !f.ok || !list.ok || len(f.b)+len(list.b) != 0 || kind != sniHost || len(name) > nameBytesMax {
+	if !list.ok || len(f.b)+len(list.b) != 0 || kind != sniHost || len(name) > nameBytesMax {
 		return ""
 	}
 	return string(name)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,13 @@ func records(message []byte, sizes ...int) (out []byte) {
 func TestAHelloIsReadHoweverItIsCut(t *testing.T) {
 	both := append(sni("example.com"), sni("example.com")...)
 	twoNames := extension(extensionSNI, vector(2, append(append([]byte{0}, vector(2, []byte("a.example"))...), append([]byte{0}, vector(2, []byte("b.example"))...)...)))
+	// again is a hello with other bytes behind what it has before its extensions.
+	bare := madeHello(nil)[4:]
+	again := func(rest ...byte) []byte {
+		return records(append([]byte{clientHello}, vector(3, append(slices.Clone(bare), rest...))...))
+	}
+	loose := extension(extensionSNI, append(vector(2, append(append([]byte{sniHost}, vector(2, []byte("example.com"))...), 0)), 0))
+	longest := strings.Repeat("a", nameBytesMax)
 	for _, c := range []struct {
 		name  string
 		bytes []byte
@@ -95,6 +103,11 @@ func TestAHelloIsReadHoweverItIsCut(t *testing.T) {
 		{"with an encrypted name", records(madeHello(extension(extensionESNI, []byte{0}))), Hello{Encrypted: true}, false},
 		{"two extensions with a name", records(madeHello(both)), Hello{Why: "its TLS hello is broken"}, false},
 		{"two names", records(madeHello(twoNames)), Hello{Why: "its TLS hello is broken"}, false},
+		{"bytes behind the name and behind its list", records(madeHello(loose)), Hello{Why: "its TLS hello is broken"}, false},
+		{"bytes behind the extensions", again(append(vector(2, sni("example.com")), 0)...), Hello{Why: "its TLS hello is broken"}, false},
+		{"extensions that do not come", again(0, 5), Hello{Why: "its TLS hello is broken"}, false},
+		{"the longest name", records(madeHello(sni(longest))), Hello{Name: longest}, false},
+		{"a longer name", records(madeHello(sni(longest + "a"))), Hello{Why: "its TLS hello is broken"}, false},
 		{"an empty name", records(madeHello(sni(""))), Hello{Why: "its TLS hello is broken"}, false},
 		{"an extension that is not whole", records(madeHello(sni("example.com")[:9])), Hello{Why: "its TLS hello is broken"}, false},
 		{"nothing", nil, Hello{}, true},
@@ -104,6 +117,11 @@ func TestAHelloIsReadHoweverItIsCut(t *testing.T) {
 		{"SSH", []byte("SSH-2.0-x\r\n"), Hello{Plain: true, Why: "what is in the tunnel is not TLS"}, false},
 		{"another record", []byte{23, 3, 3, 0, 1, 0}, Hello{Why: "what is in the tunnel is not TLS"}, false},
 		{"another message", records([]byte{2, 0, 0, 0}), Hello{Why: "what is in the tunnel does not begin with a TLS hello"}, false},
+		{"anything that begins with A", []byte("A"), Hello{Plain: true, Why: "what is in the tunnel is not TLS"}, false},
+		{"or with Z", []byte("Z"), Hello{Plain: true, Why: "what is in the tunnel is not TLS"}, false},
+		{"a request behind a record", append(records([]byte{1, 0}), "GET /"...), Hello{Why: "what is in the tunnel is not TLS"}, false},
+		{"one of 64 KiB that has begun", records([]byte{1, 1, 0, 0}), Hello{}, true},
+		{"one of 64 KiB and a byte", records([]byte{1, 1, 0, 1}), Hello{Why: "its TLS hello is longer than 64 KiB"}, false},
 		{"one of 16 MiB", records([]byte{1, 0xff, 0xff, 0xff}), Hello{Why: "its TLS hello is longer than 64 KiB"}, false},
 		{"an empty record", []byte{22, 3, 1, 0, 0}, Hello{Why: "its TLS hello is broken"}, false},
 	} {

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -147,6 +148,15 @@ func TestABundleHasTheMachinesAuthoritiesAndOurs(t *testing.T) {
 		if _, err := l.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: "example.com", CurrentTime: time.Now()}); err != nil {
 			t.Error(err)
 		}
+	}
+	t.Setenv("SSL_CERT_FILE", file+".none")
+	without := ca.Bundle()
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", file)
+	if got := ca.Bundle(); !bytes.Equal(got, without) {
+		t.Errorf("an empty file is taken for authorities: %d bytes, %d without it", len(got), len(without))
 	}
 }
 

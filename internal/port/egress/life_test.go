@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 )
 
 // When a session ends, everything that its door holds ends with it, whatever it waits for. That no goroutine is left is seen
@@ -105,6 +107,47 @@ func TestAListenerThatBreaksIsAnError(t *testing.T) {
 	cancel()
 	if err := d.Serve(ctx, pipes{make(chan net.Conn), make(chan struct{})}); err != nil {
 		t.Errorf("a door that was asked to end: %v", err)
+	}
+}
+
+// A machine without descriptors has some again soon.
+func TestAListenerThatCannotAcceptNowGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := busy{pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)}
+		p.fails <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Serve(ctx, p) }()
+		c := timed{p: p.pipes}.connect()
+		go io.WriteString(c, get("/x", Inside))
+		resp, _ := answered(t, c)
+		c.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%d", resp.StatusCode)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// busy is a listener that fails first.
+type busy struct {
+	pipes
+	fails chan error
+}
+
+func (b busy) Accept() (net.Conn, error) {
+	select {
+	case err := <-b.fails:
+		return nil, err
+	default:
+		return b.pipes.Accept()
 	}
 }
 

@@ -31,6 +31,10 @@ func TestEachLimitIsToldByName(t *testing.T) {
 		})
 	}
 	post := "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\n"
+	head := func(size int) string {
+		bare := get("http://example.com/", "example.com")
+		return bare[:len(bare)-2] + "A: " + strings.Repeat("x", size-len(bare)-len("A: \r\n")) + "\r\n\r\n"
+	}
 	const size = 5000
 	body := strings.Repeat("x", size)
 	for name, c := range map[string]struct {
@@ -47,6 +51,12 @@ func TestEachLimitIsToldByName(t *testing.T) {
 		"a long body in chunks": {Limits{RequestBytes: 1000}, fmt.Sprintf("%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", post, size, body), 413, whyBody},
 		"a body of the most":    {Limits{RequestBytes: size}, fmt.Sprintf("%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", post, size, body), 200, ""},
 		"what a session sends":  {Limits{SentBytes: 1000}, fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, size, body), 403, whySent},
+		"a body of that length": {Limits{RequestBytes: size}, fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", post, size, body), 200, ""},
+		"the most headers":      {Limits{}, "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n" + strings.Repeat("A: b\r\n", headersMax-1) + "\r\n", 200, ""},
+		"the longest head":      {Limits{HeaderBytes: 2000}, head(2000), 200, ""},
+		"a longer head":         {Limits{HeaderBytes: 2000}, head(2001), 431, "its headers are longer than the limit"},
+		"all that it may send":  {Limits{SentBytes: 2000}, head(2000), 200, ""},
+		"a byte more":           {Limits{SentBytes: 2000}, head(2001), 403, whySent},
 		"and its heads":         {Limits{SentBytes: 50}, get("http://example.com/"+body, "example.com"), 403, whySent},
 	} {
 		w := limited(c.limits)
@@ -147,6 +157,7 @@ func TestATunnelThatSendsTooMuchIsCutOff(t *testing.T) {
 }
 
 func TestEitherEndOfATunnelMayStopSpeakingFirst(t *testing.T) {
+	said := hello("example.com") + strings.Repeat("x", 100_000)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -162,11 +173,10 @@ func TestEitherEndOfATunnelMayStopSpeakingFirst(t *testing.T) {
 		fmt.Fprintf(c, "%d bytes", len(said))
 	}()
 	w := open(t, func(w *world) {
-		w.cfg.Rules = []Rule{{Host: "example.com"}}
+		w.cfg.Rules, w.cfg.Limits = []Rule{{Host: "example.com"}}, Limits{RequestBytes: int64(len(said))}
 		w.at[443] = l.Addr().String()
 	})
 	c := w.connect()
-	said := hello("example.com") + strings.Repeat("x", 100_000)
 	io.WriteString(c, connect("example.com:443")+said)
 	c.(*net.UnixConn).CloseWrite()
 	r := bufio.NewReader(c)
@@ -181,7 +191,7 @@ func TestEitherEndOfATunnelMayStopSpeakingFirst(t *testing.T) {
 func TestANameIsAskedOnceAndWhatItSaysLaterLeadsNowhere(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") }))
 	defer s.Close()
-	answers := [][]netip.Addr{nil, {publicAddr, netip.MustParseAddr("2606:4700::1111")}, {netip.MustParseAddr("127.0.0.1")}}
+	answers := [][]netip.Addr{nil, nil, {netip.MustParseAddr("2606:4700::1111"), publicAddr}, {netip.MustParseAddr("127.0.0.1")}}
 	asked := 0
 	w := open(t, func(w *world) {
 		w.cfg.Rules = []Rule{{Host: "example.com", Ports: []uint16{80, 8080}}}
@@ -191,17 +201,17 @@ func TestANameIsAskedOnceAndWhatItSaysLaterLeadsNowhere(t *testing.T) {
 			if asked == 1 {
 				return nil, errors.New("lookup example.com on 10.0.0.53:53: server misbehaving")
 			}
-			return answers[min(asked, 3)-1], nil
+			return answers[min(asked, 4)-1], nil
 		}
 	})
-	for i, want := range []int{502, 200, 200, 200} { // that it was not found is not kept
+	for i, want := range []int{502, 502, 200, 200, 200} { // that it was not found is not kept
 		resp, body := w.send("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
 		if resp.StatusCode != want || strings.Contains(body, "10.0.0.53") {
 			t.Errorf("request %d: %d %s", i, resp.StatusCode, body)
 		}
 	}
 	w.stop()
-	if asked != 2 {
+	if asked != 3 {
 		t.Errorf("the resolver was asked %d times", asked)
 	}
 	for _, to := range w.dialled() {

@@ -134,16 +134,14 @@ func (m *meter) close(sent bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.told || m.no || !m.ok && !sent:
+	if m.told || m.no || !m.ok && !sent {
 		return
-	case m.ok && !m.lines && !m.long:
-		m.object()
 	}
+	m.object()
 	m.tell()
 }
 
-// object takes in an answer that is no stream: an object, or a list of what would else be events.
+// object takes in an answer that is no stream: an object, or a list of what would else be events. What is left of a stream is none.
 func (m *meter) object() {
 	var one part
 	var list []part
@@ -180,7 +178,7 @@ func (m *meter) model() string {
 		return cut(plain(name), 128)
 	}
 	d := json.NewDecoder(bytes.NewReader(m.asks))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	if t, _ := d.Token(); t != json.Delim('{') {
 		return ""
 	}
 	for d.More() {

@@ -9,6 +9,7 @@ import (
 
 func TestOnlyOneSpellingOfANamePasses(t *testing.T) {
 	long := strings.Repeat("a", 63)
+	longest := strings.Repeat(long+".", 3) + long[:61]
 	for raw, want := range map[string]string{
 		"example.com":              "example.com",
 		"EXAMPLE.Com":              "example.com",
@@ -18,6 +19,13 @@ func TestOnlyOneSpellingOfANamePasses(t *testing.T) {
 		"0x.example":               "0x.example",
 		"dead.beef":                "dead.beef", // hexadecimal only behind 0x
 		long + ".example":          long + ".example",
+		"AZ.a0z9.example":          "az.a0z9.example",
+		"example.0xg":              "example.0xg",
+		"example.9":                "",
+		"example.0xa":              "",
+		"example.0xf":              "",
+		longest:                    longest,
+		longest + "a":              "",
 		"":                         "",
 		"localhost":                "",
 		"example":                  "",

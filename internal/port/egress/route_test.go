@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,17 @@ func TestABudgetThatIsUsedUpIsTheAnswer(t *testing.T) {
 	if told := w.decisions(); len(told) != 1 || told[0].Verdict != Refused {
 		t.Errorf("told %+v", told)
 	}
+
+	free := httptest.NewServer(http.NotFoundHandler())
+	defer free.Close()
+	w = open(t, func(w *world) {
+		route := modelRoute(t, free.URL)
+		route.Admit = func(context.Context) (func(), error) { return nil, nil } // it does not want to know when that is over
+		w.cfg.Routes = []Route{route}
+	})
+	if resp, body := w.send(get("/model/models", Inside)); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("%d %q", resp.StatusCode, body)
+	}
 }
 
 func TestEachPieceOfAnAnswerIsThereAtOnce(t *testing.T) {
@@ -220,6 +232,21 @@ func TestARouteMayLeadToThisMachineByName(t *testing.T) {
 	}
 }
 
+func TestARouteWithoutAnAddressIsTold(t *testing.T) {
+	w := open(t, func(w *world) {
+		w.cfg.Routes = []Route{modelRoute(t, "http://nowhere.example")}
+		w.cfg.Resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
+	})
+	if resp, body := w.send(get("/model/models", Inside)); resp.StatusCode != http.StatusBadGateway || !strings.Contains(body, "its name was not found") {
+		t.Errorf("%d %q", resp.StatusCode, body)
+	}
+	for base, want := range map[string]uint16{"http://a.example": 80, "https://a.example": 443, "http://a.example:8080": 8080} {
+		if host, port := modelRoute(t, base).at(); host != "a.example" || port != want {
+			t.Errorf("%s: %s %d", base, host, port)
+		}
+	}
+}
+
 func TestWhatIsWrittenWronglyIsNamed(t *testing.T) {
 	good := modelRoute(t, "https://api.example.com/v1")
 	change := func(f func(*Route)) Config {
@@ -250,6 +277,10 @@ func TestWhatIsWrittenWronglyIsNamed(t *testing.T) {
 		"a route's methods":    change(func(r *Route) { r.Methods = slices.Repeat([]string{"GET"}, itemsMax+1) }),
 		"a route's paths":      change(func(r *Route) { r.Paths = slices.Repeat([]string{"/"}, itemsMax+1) }),
 		"a deletion in it":     change(func(r *Route) { r.Value = secret.Hold("a\x7fb") }),
+		"an escape in a path":  rule(Rule{Host: "example.org", Paths: []string{"/%41"}}),
+		"a route's works":      change(func(r *Route) { r.Only = slices.Repeat([]string{"GET /"}, itemsMax+1) }),
+		"no name":              change(func(r *Route) { r.Name = "" }),
+		"a long name":          change(func(r *Route) { r.Name = strings.Repeat("a", labelBytesMax+1) }),
 		"a path with a query":  rule(Rule{Host: "example.org", Paths: []string{"/v1?x"}}),
 		"no base":              change(func(r *Route) { r.Base = nil }),
 		"another scheme":       change(func(r *Route) { r.Base = parseURL(t, "ftp://example.org") }),
@@ -272,8 +303,12 @@ func TestWhatIsWrittenWronglyIsNamed(t *testing.T) {
 	}
 	full := Rule{Host: "example.org", Ports: slices.Repeat([]uint16{1}, itemsMax), Methods: slices.Repeat([]string{"GET"}, itemsMax), Paths: slices.Repeat([]string{"/"}, itemsMax)}
 	r := good
-	r.Methods, r.Paths = full.Methods, full.Paths
-	if _, err := New(Config{Rules: slices.Repeat([]Rule{full}, rulesMax), Routes: []Route{r}}); err != nil {
+	r.Methods, r.Paths, r.Only, r.Name = full.Methods, full.Paths, slices.Repeat([]string{"GET /"}, itemsMax), strings.Repeat("a", labelBytesMax)
+	routes := slices.Repeat([]Route{r}, routesMax)
+	for i := range routes[1:] {
+		routes[i].Name = fmt.Sprint("model-", i)
+	}
+	if _, err := New(Config{Rules: slices.Repeat([]Rule{full}, rulesMax), Routes: routes}); err != nil {
 		t.Errorf("as much as may be: %v", err)
 	}
 	if err := (Rule{Host: "10.0.0.1"}).Check(); err == nil || !strings.Contains(err.Error(), "(sallyport.yaml)") {
@@ -302,6 +337,8 @@ func TestADecisionNamesHostAndRuleAndWhyNot(t *testing.T) {
 		connect("api.example.com:443"):                        "inspect api.example.com:443  api.example.com/rule api.example.com",
 		connect("example%2ecom:443"):                          "403 example%2ecom",
 		connect("example.com:22"):                             "403 example.com: its rule does not open this port",
+		connect(":443"):                                       "403 : it names no host",
+		connect("example.com:0"):                              "400 example.com:0: its port is no number from 1 to 65535",
 		connect("example.com"):                                "400 example.com: it names no port",
 		get("http://example.com?x", "example.com"):            "forward example.com:80 / example.com/rule example.com",
 		get("http://example.com:8080/", "example.com:8080"):   "403 example.com: its rule does not open this port",
@@ -315,7 +352,12 @@ func TestADecisionNamesHostAndRuleAndWhyNot(t *testing.T) {
 		"GET / x HTTP/1.1\r\nHost: x\r\n\r\n":                 "400 : its first line is no request",
 		"GET / HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n":        "400 : one of its headers has a control character",
 		"GET / HTTP/1.1\r\nHost: x\r\nA: \x7f\r\n\r\n":        "400 : one of its headers has a control character",
-		"GET /x HTTP/1.1\r\nHost: x\r\nA: a\tb\r\n\r\n":       "404 : this address serves nothing by itself",
+		"GET / HTTP/1.1\r\nHost: x\r\nA\x7f: b\r\n\r\n":       "400 : one of its headers is malformed",
+		"GET / HTTP/1.1\r\nHost: x\r\n\"A\": b\r\n\r\n":       "400 : one of its headers is malformed",
+		"":                        "400 : its headers do not end in an empty line",
+		"GET / HTTP/1.1\r\n\r\nx": "400 : its headers do not end in an empty line",
+		"POST /model/responses HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n": "route models.example.net:8443 /responses model/",
+		"GET /x HTTP/1.1\r\nHost: x\r\nA: a\tb\r\n\r\n":                                                      "404 : this address serves nothing by itself",
 	} {
 		a := c.decide([]byte(raw), nil)
 		got := fmt.Sprintf("%s %s:%d %s %s/%s", a.Way, a.Host, a.Port, a.Path, a.Rule, a.From)

@@ -75,7 +75,7 @@ func badScope(methods, paths []string) string {
 // covers reports whether a rule is about a host.
 func (r Rule) covers(host string) bool {
 	if above, ok := strings.CutPrefix(r.Host, "*"); ok {
-		return strings.HasSuffix(host, above) && len(host) > len(above)
+		return strings.HasSuffix(host, above) // which begins with a dot, and no host does
 	}
 	return r.Host == host
 }

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -32,6 +33,9 @@ func TestAKeyIsNotPassedOnInWhateverPieces(t *testing.T) {
 		"abc" + key:                    "abc" + stars, // it begins within what could be its beginning
 		"abcab" + key + "abcabcab":     "abcab" + stars + "abcabcab",
 		"Authorization: Bearer " + key: "Authorization: Bearer " + stars,
+		"abc\x00\x00\x00abcabd":        stars + "***",
+		"abc\x00\x00\x00\x00abcabd":    "abc\x00\x00\x00\x00abcabd", // no letters are so wide
+		`\u0161bcabcabd`:               `\u0161bcabcabd`,            // another letter
 	} {
 		for size := 1; size <= len(text)+1; size++ {
 			var out bytes.Buffer
@@ -67,11 +71,18 @@ func TestAnEndpointThatTellsWhatItWasSentTellsNoKey(t *testing.T) {
 	if (Route{Value: secret.Hold("Bearer 1234567")}).key() != nil {
 		t.Error("a word of seven letters is looked for in every text")
 	}
+	if (Route{Value: secret.Hold("Bearer 12345678")}).key() == nil {
+		t.Error("a word of eight letters is not looked for")
+	}
+	odd := []byte(`100%-sure&safe\word`) // with what escapes begin with
+	if undecided, found := spell(odd).hide(odd); !found || undecided != len(odd) || strings.Trim(string(odd), "*") != "" {
+		t.Errorf("%q stays", odd)
+	}
 }
 
 // Each is written here as somebody else's library would; what stays of it in the text is not enough to be read back.
 func TestAKeyIsNotPassedOnInAnotherSpelling(t *testing.T) {
-	const key = `sk-Live+of/The=Owner_0123456789`
+	const key = `sk-Live+of/The=Owneraz_0123456789`
 	per := func(format string) (s string) {
 		for _, c := range []byte(key) {
 			s += fmt.Sprintf(format, c)
@@ -90,7 +101,7 @@ func TestAKeyIsNotPassedOnInAnotherSpelling(t *testing.T) {
 	}
 	told := map[string]string{
 		"capitals":    strings.ToUpper(key),
-		"backwards":   "9876543210_renwO=ehT/fo+eviL-ks",
+		"backwards":   "9876543210_zarenwO=ehT/fo+eviL-ks",
 		"hex":         hex.EncodeToString([]byte(key)),
 		"HEX":         strings.ToUpper(hex.EncodeToString([]byte(key))),
 		"a query":     url.QueryEscape(key),
@@ -175,6 +186,26 @@ func TestWhatCannotBeSearchedForAKeyIsNotPassedOn(t *testing.T) {
 		}
 		w.stop()
 	}
+	addr, _ := raw(t, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 20\r\n\r\n"+theKey)
+	w := open(t, func(w *world) { w.cfg.Routes = []Route{modelRoute(t, "http://"+addr)} })
+	c := w.connect()
+	io.WriteString(c, get("/model/models", Inside))
+	if down, _ := io.ReadAll(c); !strings.HasSuffix(string(down), "\r\n\r\n") {
+		t.Errorf("of what is not packed as it says %q came", down)
+	}
+	w.stop()
+	if told := w.decisions(); len(told) != 1 || told[0].Verdict != Allowed {
+		t.Errorf("told %+v", told)
+	}
+	for left, want := range map[int64]error{5: nil, 4: errUnpacked} {
+		var short bytes.Buffer
+		z := gzip.NewWriter(&short)
+		io.WriteString(z, "hello")
+		z.Close()
+		if _, err := io.ReadAll(&unpacking{packed: io.NopCloser(&short), n: unpackedMax - left}); err != want {
+			t.Errorf("%v where %d bytes more may be unpacked", err, left)
+		}
+	}
 	part, _ := raw(t, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 5-19/20\r\nContent-Length: 15\r\n\r\n"+theKey[5:])
 	s := packed(t, "text/plain", "it was "+theKey)
 	for base, want := range map[string]string{"http://" + part: "a part of what was asked for", s.URL: "it was " + strings.Repeat("*", len(theKey))} {
@@ -197,6 +228,11 @@ func TestAnAnswerThatDoesNotSayItsUsageCountsTheTimeThatItsModelHad(t *testing.T
 		"late":                  {30 * time.Second, 200, 3000},
 		"refused":               {30 * time.Second, 400, 0},
 		"failed at once":        {time.Second, 502, 0},
+		"failed too soon":       {workSoonest - 1, 504, 0},
+		"failed late enough":    {workSoonest, 504, 500},
+		"took too long":         {30 * time.Second, 408, 3000},
+		"was given up":          {30 * time.Second, 499, 3000},
+		"broke":                 {30 * time.Second, 500, 3000},
 		"outlasted a gateway":   {30 * time.Second, 504, 3000},
 		"the model is too busy": {30 * time.Second, 429, 0},
 	} {

@@ -83,8 +83,8 @@ const zerosMax = 3
 
 // match says how long the spelling is at the beginning of a text, 0 = it is not there. more says that the text ends before that is known.
 func (s spelling) match(text []byte) (n int, more bool) {
-	for i, c := range s {
-		for zeros := 0; i > 0 && zeros < zerosMax && n < len(text) && text[n] == 0; zeros++ {
+	for _, c := range s { // which is never 0
+		for zeros := 0; zeros < zerosMax && n < len(text) && text[n] == 0; zeros++ {
 			n++
 		}
 		if n == len(text) {
@@ -101,7 +101,7 @@ func (s spelling) match(text []byte) (n int, more bool) {
 		switch {
 		case unsure:
 			return 0, true
-		case length > 0 && value == c:
+		case value == c:
 			n += length
 		case text[n] == c:
 			n++
@@ -129,7 +129,7 @@ func unescape(p []byte) (value byte, length int, more bool) {
 		}
 	}
 	switch {
-	case head == "" && p[0] == '\\' && len(p) > 1:
+	case head == "" && p[0] == '\\': // of a backslash alone the form is not known yet
 		return p[1], 2, false
 	case head == "":
 		return 0, 0, false

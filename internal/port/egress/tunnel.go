@@ -92,13 +92,9 @@ var tlsRefused = []byte{21, 3, 1, 0, 2, 2, 49}
 func (c *client) alert(a Answer, h Hello) {
 	switch {
 	case h.Plain:
-		if c.say(a, false) != nil {
-			return
-		}
+		_ = c.say(a, false)
 	case h.Why == "":
-		if _, err := (patient{c.conn, c.cfg.Limits.Idle}).Write(tlsRefused); err != nil {
-			return
-		}
+		_, _ = patient{c.conn, c.cfg.Limits.Idle}.Write(tlsRefused)
 	}
 	c.linger()
 }

@@ -25,7 +25,7 @@ type upload struct {
 	src  io.Reader
 	live func()        // something moved
 	done chan struct{} // closed at its end
-	note func([]byte)  // sees what goes up; may be nil
+	note func([]byte)  // sees what goes up
 	ask  *asking       // says whether it may; may be nil
 	free bool          // it counts towards no limit of the session
 
@@ -107,9 +107,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	if u.broken != nil {
 		return 0, u.broken
 	}
-	if u.note != nil {
-		u.note(p[:n])
-	}
+	u.note(p[:n])
 	return n, err
 }
 

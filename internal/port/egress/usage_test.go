@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"sallyport/internal/port/agent/agenttest/modeltest"
 )
@@ -100,9 +101,10 @@ func TestUsageThatIsNotSaidIsEstimated(t *testing.T) {
 			t.Run(wire+" "+name, func(t *testing.T) {
 				model := modeltest.Start(t, turn)
 				w, used := metered(t, wire, model.URL+ask.base)
-				w.post(ask.stream, fmt.Sprintf(ask.body, true))
+				body := fmt.Sprintf(ask.body, true)
+				w.post(ask.stream, body)
 				w.stop()
-				if u := <-used; !u.Unknown || u.Model == "" || u.Input < 1 || u.Output < 1 || u.Output > 1000 {
+				if u := <-used; !u.Unknown || u.Model == "" || u.Input < 1 || turn.NoUsage && u.Input != int64(len(body)/bytesPerToken) || u.Output < 1 || u.Output > 1000 {
 					t.Errorf("used %+v", u)
 				}
 			})
@@ -195,9 +197,15 @@ func TestOddAnswersAreCountedAsFarAsTheyCanBe(t *testing.T) {
 		{"no JSON", wireChat, "/chat/completions", whole, strings.Repeat("a", 400), []string{"<html>" + strings.Repeat("b", 394)}, Usage{Input: 100, Output: 100, Unknown: true}},
 		{"an event without end", wireResponses, "/responses", stream, "", []string{`data: {"a":"` + big, `","response":{"model":"big","usage":{"input_tokens":9,"output_tokens":9}}}` + "\n", `data: {"type":"response.completed","response":{"model":"m","usage":{"input_tokens":5,"output_tokens":1}}}` + "\n"}, Usage{Model: "m", Input: 5, Output: 1}},
 		{"an answer without end", wireChat, "/chat/completions", whole, "", []string{`{"a":"` + big, `","usage":{"prompt_tokens":5,"completion_tokens":1}}`}, Usage{Input: 1, Output: int64(eventBytesMax+58) / 4, Unknown: true}},
+		{"an answer as long as is kept", wireChat, "/chat/completions", whole, "", []string{padded(eventBytesMax, `{"usage":{"prompt_tokens":5,"completion_tokens":1}`)}, Usage{Input: 5, Output: 1}},
+		{"an event as long as is taken apart", wireChat, "/chat/completions", stream, "", []string{"data:" + padded(wordsBytesMax, `{"choices":[{"delta":{"content":"abcdefgh"}}]`) + "\n"}, Usage{Input: 1, Output: 2, Unknown: true}},
+		{"a stream that goes on after its end", wireChat, "/chat/completions", stream, "", []string{`data: {"model":"m","usage":{"prompt_tokens":9,"completion_tokens":1}}` + "\ndata: [DONE]\n", "data: [DONE]\n"}, Usage{Model: "m", Input: 9, Output: 1}},
+		{"an event without words", wireGemini, "/models/g:streamGenerateContent", stream, "", []string{`data: {"usageMetadata":{"promptTokenCount":10}}` + "\n"}, Usage{Model: "g", Input: 10, Output: 1, Unknown: true}},
+		{"as much cached as not", wireMessages, "/messages", stream, "", []string{`data: {"type":"message_start","message":{"model":"c","usage":{"input_tokens":5,"cache_read_input_tokens":5,"output_tokens":1}}}` + "\n"}, Usage{Model: "c", Input: 5, Cached: 5, Output: 1, Unknown: true}},
 		{"deep", wireChat, "/chat/completions", whole, strings.Repeat("[", 10_000), []string{strings.Repeat("[", 20_000)}, Usage{Input: 2500, Output: 5000, Unknown: true}},
 	} {
-		told := meterOf(c.wire, c.path, c.kind, c.asked, c.pieces...)
+		var told []Usage
+		synctest.Test(t, func(*testing.T) { told = meterOf(c.wire, c.path, c.kind, c.asked, c.pieces...) }) // a model's time counts, too
 		if len(told) != 1 {
 			t.Errorf("%s: told %d times", c.name, len(told))
 			continue
@@ -210,6 +218,22 @@ func TestOddAnswersAreCountedAsFarAsTheyCanBe(t *testing.T) {
 	}
 	if told := meterOf(wireMessages, "/messages/count_tokens", whole, "{}", `{"input_tokens":5}`); len(told) != 0 {
 		t.Errorf("counting tokens was counted: %+v", told)
+	}
+}
+
+// padded is an object of so many bytes that begins like this.
+func padded(size int, begins string) string {
+	begins += `,"pad":"`
+	return begins + strings.Repeat("x", size-len(begins)-len(`"}`)) + `"}`
+}
+
+func TestOfAQuestionTheBeginningIsKept(t *testing.T) {
+	m := &meter{}
+	for range 3 {
+		m.asked(make([]byte, askedBytesMax/2+1))
+	}
+	if len(m.asks) != askedBytesMax || m.in != 3*(askedBytesMax/2+1) {
+		t.Errorf("%d bytes of %d are kept", len(m.asks), m.in)
 	}
 }
 

@@ -36,10 +36,11 @@ func TestWhatALimitBidsWaitIsTold(t *testing.T) {
 		resp, _ := w.send("POST /model/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 		s.Close()
 		var heard time.Duration
-		if len(told) > 0 {
+		bids := len(told) > 0
+		if bids {
 			heard = <-told
 		}
-		if resp.StatusCode != test.status || heard < test.least || heard > test.max {
+		if resp.StatusCode != test.status || bids != (test.max > 0) || heard < test.least || heard > test.max {
 			t.Errorf("%d with %q: the agent has %d, and the host is told %s", test.status, test.said, resp.StatusCode, heard)
 		}
 	}
