@@ -18,7 +18,7 @@ type host struct {
 	home   string
 	ops    disk.Ops
 	now    func() (deadman.Moment, error)
-	room   func(least int64) (short string)
+	room   func(least int64) (short string)    // of 0 bytes there is always room
 	revert func(context.Context, Record) error // the old release's own way back, once
 	watch  func() error                        // has another process start a keeper should this one die; nil = a service manager does
 	tell   func(format string, a ...any)
@@ -105,7 +105,7 @@ func (h *host) lost(why string) (turned bool) {
 		e = exhausted
 	}
 	h.starts++
-	if h.r.Step.onTrial() && h.r.FreeMin > 0 { // that may be what it has ended of, before anybody looked
+	if h.r.Step.onTrial() { // that may be what it has ended of, before anybody looked
 		if short := h.room(h.r.FreeMin); short != "" {
 			why = short + ", and " + why
 		}
@@ -149,7 +149,7 @@ func (h *host) trips() (why string) {
 		return Unconfirmed
 	case h.r.Due.Left(now) == 0:
 		return fmt.Sprintf("it had not come further than step %q in time", h.r.Step)
-	case h.r.Step.onTrial() && h.r.FreeMin > 0:
+	case h.r.Step.onTrial():
 		return h.room(h.r.FreeMin)
 	}
 	return ""

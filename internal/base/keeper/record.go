@@ -273,7 +273,7 @@ func reserve(ops disk.Ops, home string, bytes int64) error {
 		if err != nil {
 			return full(err)
 		}
-		err = fill(file, bytes)
+		err = fill(file, bytes, func() error { return syscall.Fallocate(int(file.Fd()), 0, 0, bytes) })
 		if err == nil {
 			err = errors.Join(file.Sync(), persist(filepath.Dir(path)))
 		}
@@ -284,14 +284,16 @@ func reserve(ops disk.Ops, home string, bytes int64) error {
 	})
 }
 
-// fill gives a file its space. A file system that cannot be asked for it is written to.
-func fill(file *os.File, bytes int64) (err error) {
-	for err = syscall.EINTR; bytes > 0 && errors.Is(err, syscall.EINTR); {
-		err = syscall.Fallocate(int(file.Fd()), 0, 0, bytes)
+// fill gives a file its space. A file system that cannot be asked to allocate it is written to.
+func fill(file io.Writer, bytes int64, allocate func() error) error {
+	err := allocate()
+	for errors.Is(err, syscall.EINTR) {
+		err = allocate()
 	}
-	if bytes <= 0 || !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
+	if !errors.Is(err, syscall.EOPNOTSUPP) && !errors.Is(err, syscall.ENOSYS) {
 		return err
 	}
+	err = nil
 	for block := make([]byte, 1<<20); bytes > 0 && err == nil; bytes -= int64(len(block)) {
 		_, err = file.Write(block[:min(int64(len(block)), bytes)])
 	}

@@ -1,12 +1,14 @@
 package keeper
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,7 +58,7 @@ func TestOnlyTheCodeMatches(t *testing.T) {
 	}
 	for word, want := range map[string]bool{
 		plain: true, bare: true, strings.ToLower(plain): true, " " + strings.ReplaceAll(plain, "-", " ") + " ": true,
-		other: false, "": false, "confirm": false, bare[:11]: false, bare + last: false, bare[:11] + last: false, plain + strings.Repeat(" ", 60): false,
+		other: false, "": false, "confirm": false, bare[:11]: false, bare + last: false, bare[:11] + last: false, plain + strings.Repeat(" ", 64-len(plain)): true, plain + strings.Repeat(" ", 65-len(plain)): false,
 	} {
 		if got := hash.Matches(word); got != want {
 			t.Errorf("%q matches %t", word, got)
@@ -71,8 +73,9 @@ func TestOnlyTheCodeMatches(t *testing.T) {
 	if err != nil || strings.Contains(string(raw), bare) {
 		t.Errorf("%s, %v", raw, err)
 	}
-	if (Code{}).Matches("") || (Code{Salt: hash.Salt, Rounds: 1, Sum: hash.Sum}).Matches(plain) {
-		t.Error("the hash of no code matches")
+	cheap := Code{Salt: hash.Salt, Rounds: 1}
+	if cheap.Sum, err = cheap.of(bare); err != nil || cheap.Matches(plain) || (Code{}).Matches("") {
+		t.Errorf("the hash of no code matches, %v", err)
 	}
 }
 
@@ -229,6 +232,76 @@ func TestWhatCannotBeArmedSaysWhy(t *testing.T) {
 	}
 }
 
+// The way back takes one release, whole. Which those before were is no matter to it.
+func TestTheOldReleaseIsKeptAlone(t *testing.T) {
+	home, r := armable(t)
+	if err := makeFolder(disk.Ops{}, home); err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range []string{r.New, r.Old} {
+		if err := keepOld(disk.Ops{}, home, digest); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(old(home, disk.Ops{}).Dir)
+		if err != nil || len(entries) != 1 || entries[0].Name() != digest {
+			t.Errorf("%v, %v", entries, err)
+		}
+	}
+	full := disk.Ops{Around: func(string, func() error) error { return syscall.ENOSPC }}
+	if err := keepOld(full, home, r.New); !errors.Is(err, ErrFull) {
+		t.Errorf("on a full disk: %v", err)
+	}
+}
+
+func TestAReserveIsAllocatedOrWritten(t *testing.T) {
+	const block = 1 << 20
+	for _, row := range []struct {
+		says    []error // each time
+		bytes   int64
+		written int64
+		want    error
+	}{
+		{[]error{nil}, block, 0, nil},
+		{[]error{syscall.EINTR, syscall.EINTR, nil}, block, 0, nil},
+		{[]error{syscall.ENOSPC}, block, 0, syscall.ENOSPC},
+		{[]error{syscall.EOPNOTSUPP}, 1, 1, nil},
+		{[]error{syscall.EOPNOTSUPP}, block, block, nil},
+		{[]error{syscall.EINTR, syscall.ENOSYS}, 2*block + 1, 2*block + 1, nil},
+		{[]error{syscall.EOPNOTSUPP, nil}, 0, 0, nil},
+	} {
+		var file bytes.Buffer
+		tries := row.says
+		err := fill(&file, row.bytes, func() error { says := tries[0]; tries = tries[1:]; return says })
+		if int64(file.Len()) != row.written || err != row.want {
+			t.Errorf("%d bytes where it says %v: %d are written, %v", row.bytes, row.says, file.Len(), err)
+		}
+	}
+	writes := 0
+	if err := fill(failing{&writes}, 3*block, func() error { return syscall.ENOSYS }); err != syscall.ENOSPC || writes != 1 {
+		t.Errorf("%d writes to a full disk, %v", writes, err)
+	}
+}
+
+// failing is a file on a full disk.
+type failing struct{ writes *int }
+
+func (f failing) Write([]byte) (int, error) { *f.writes++; return 0, syscall.ENOSPC }
+
+func TestThatThereIsNoSpaceIsToldFromOtherFaults(t *testing.T) {
+	for err, want := range map[error]bool{syscall.ENOSPC: true, syscall.EDQUOT: true, syscall.EFBIG: true, syscall.EIO: false} {
+		if got := full(&os.PathError{Err: err}); errors.Is(got, ErrFull) != want || !errors.Is(got, err) {
+			t.Errorf("%v is %v", err, got)
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "missing")
+	if short := room(missing, 1); !strings.Contains(short, "cannot be seen") {
+		t.Errorf("of a home that is not there: %q", short)
+	}
+	if short := room(missing, 0); short != "" {
+		t.Errorf("where none has to be free: %q", short)
+	}
+}
+
 func TestOnlyWhatIsArmedIsDisarmed(t *testing.T) {
 	home, r := armable(t)
 	if err := Disarm(disk.Ops{}, home, "chg-1"); err != nil {
@@ -273,6 +346,11 @@ func TestARecordWithAPartThatIsNoneIsRefused(t *testing.T) {
 		"less than none":    {func(r *Record) { r.Slack = -1 }, "below nothing"},
 		"less than no room": {func(r *Record) { r.FreeMin = -1 }, "below nothing"},
 		"no code":           {func(r *Record) { r.Code = Code{} }, "hash of the code"},
+		"a short salt":      {func(r *Record) { r.Code.Salt = r.Code.Salt[1:] }, "hash of the code"},
+		"a cheap hash":      {func(r *Record) { r.Code.Rounds = codeRounds - 1 }, "hash of the code"},
+		"the dearest hash":  {func(r *Record) { r.Code.Rounds = 100 * codeRounds }, ""},
+		"a dearer hash":     {func(r *Record) { r.Code.Rounds = 100*codeRounds + 1 }, "hash of the code"},
+		"half a sum":        {func(r *Record) { r.Code.Sum = r.Code.Sum[1:] }, "hash of the code"},
 	} {
 		r := whole
 		row.spoil(&r)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -381,6 +382,68 @@ func TestAKeeperStartsNothingByARecordThatItCannotRead(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// The old daemon's record is not the keeper's to write over, however often that daemon ends.
+func TestNoDaemonIsLostByARecordThatCannotBeRead(t *testing.T) {
+	home := furnish(t, true)
+	path := filepath.Join(Folder(home), recordName)
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &host{home: home, tell: t.Logf, r: Record{Change: "chg-1", Step: Armed}}
+	for range startsMax + 2 {
+		if h.lost("it ended") {
+			t.Error("another version is next")
+		}
+	}
+	if raw, err := os.ReadFile(path); string(raw) != "{" || err != nil {
+		t.Errorf("the record is %.100q, %v", raw, err)
+	}
+}
+
+// telling is a host that notes what it tells.
+func telling(home string) (h *host, told *[]string) {
+	told = new([]string)
+	return &host{home: home, now: deadman.Now, room: func(int64) string { return "" }, tell: func(format string, a ...any) { *told = append(*told, fmt.Sprintf(format, a...)) }}, told
+}
+
+func TestWhatAnArmingHasLeftIsTakenAway(t *testing.T) {
+	home, _ := armable(t)
+	if err := errors.Join(makeFolder(disk.Ops{}, home), reserve(disk.Ops{}, home, 1)); err != nil {
+		t.Fatal(err)
+	}
+	h, told := telling(home)
+	h.ops.Around = func(string, func() error) error { return errors.New("not now") }
+	if h.clean(); len(*told) != 1 || !strings.Contains((*told)[0], "not now") {
+		t.Errorf("told %q", *told)
+	}
+	h.ops, *told = disk.Ops{}, nil
+	if h.clean(); len(*told) > 0 || lies(t, home) != "" {
+		t.Errorf("told %q, left over %q", *told, lies(t, home))
+	}
+}
+
+// Where no service manager does it, another process starts a keeper again that dies: one for each host change, and none for longer.
+func TestAHostChangeIsWatchedOnce(t *testing.T) {
+	home, r := armable(t)
+	h, told := telling(home)
+	for _, fails := range []error{nil, errors.New("no more processes")} {
+		if err := Arm(disk.Ops{}, home, r, 1); err != nil {
+			t.Fatal(err)
+		}
+		var watchers int
+		h.watch = func() error {
+			watchers++
+			return errors.Join(fails, os.WriteFile(deadman.Path(Folder(home), watchName), nil, 0o600))
+		}
+		if err := errors.Join(h.look(), h.look()); err != nil || watchers != 1 || !strings.Contains(lies(t, home), watchName) || (len(*told) > 0) != (fails != nil) {
+			t.Errorf("%v, %d watchers, told %q; there lies %q", err, watchers, *told, lies(t, home))
+		}
+		if err := errors.Join(os.Remove(RecordPath(home)), h.look()); err != nil || strings.Contains(lies(t, home), watchName+".json") {
+			t.Errorf("it is over, %v, and there lies %q", err, lies(t, home))
+		}
+	}
 }
 
 // A version on trial that is of the keeper's own user can do this. It saves nobody.
