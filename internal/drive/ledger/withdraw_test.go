@@ -101,7 +101,7 @@ func TestTheRollbackThatCameFirstIsTheOneThatCounts(t *testing.T) {
 		t.Errorf("what was undone is %s by %q: %q", at.State, at.RevertedBy, at.Reason)
 	}
 	if at := b.row(by[1].ID); at.State != change.Cancelled || !strings.Contains(at.Reason, "rolled back already, by "+string(by[0].ID)) || at.Next != "sallyport change show "+string(by[0].ID) {
-		t.Errorf("the other rollback is %s: %q, next %q", at.State, at.Reason, at.Next)
+		t.Fatalf("the other rollback is %s: %q, next %q", at.State, at.Reason, at.Next)
 	}
 	if at := b.row(unlike.ID); at.State != change.AwaitingApproval {
 		t.Errorf("a rollback of another change is %s", at.State)

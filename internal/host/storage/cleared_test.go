@@ -1,15 +1,20 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/leftover"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/repository"
 )
@@ -166,5 +171,72 @@ func TestEverythingInTheStateOfAHomeHasAKind(t *testing.T) {
 		if kind, counted := kindOf(name); kind != "" || !counted {
 			t.Errorf("%s is %q, counted %t", name, kind, counted)
 		}
+	}
+}
+
+// A daemon that stays sweeps at its start and every day; what did not finish is told, unless the daemon ends.
+func TestADaemonThatStaysSweepsEveryDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOwned(t)
+		var said bytes.Buffer
+		o.Log = slog.New(slog.NewTextHandler(&said, nil))
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		sweeps, left := 0, func() error { return nil }
+		o.Left = []leftover.Part{part(func(context.Context) ([]leftover.Item, error) { sweeps++; return nil, left() })}
+		ran := make(chan error, 1)
+		go func() { ran <- o.Run(ctx) }()
+		after := func(d time.Duration, want, told int) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if n := strings.Count(said.String(), "the sweep did not finish"); sweeps != want || n != told {
+				t.Errorf("after %s it has swept %d times and told %d times, want %d and %d", d, sweeps, n, want, told)
+			}
+		}
+		after(0, 1, 0)
+		after(sweepEvery-1, 1, 0)
+		after(1, 2, 0)
+		left = func() error { return errors.New("cannot tell") }
+		after(sweepEvery, 3, 1)
+		o.put("repos", "a file")
+		left = func() error { return nil }
+		if err := o.Workspaces.Remove(t.Context(), id.NewChange()); err != nil {
+			t.Error(err)
+		}
+		after(0, 3, 1)
+		if n := strings.Count(said.String(), "what every change adds to could not be made smaller"); n != 1 {
+			t.Errorf("the daemon's log has %q", said.String())
+		}
+		left = func() error { end(); return ctx.Err() }
+		after(sweepEvery, 4, 1)
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAFirstSweepThatDidNotFinishIsToldUnlessTheDaemonEnds(t *testing.T) {
+	for ends, told := range map[bool]bool{false: true, true: false} {
+		synctest.Test(t, func(t *testing.T) {
+			o := newOwned(t)
+			var said bytes.Buffer
+			o.Log = slog.New(slog.NewTextHandler(&said, nil))
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			o.Left = []leftover.Part{part(func(context.Context) ([]leftover.Item, error) {
+				if ends {
+					end()
+				}
+				return nil, errors.New("cannot tell")
+			})}
+			ran := make(chan error, 1)
+			go func() { ran <- o.Run(ctx) }()
+			synctest.Wait()
+			end()
+			if err := <-ran; err != nil || strings.Contains(said.String(), "the sweep did not finish") != told {
+				t.Errorf("the daemon's log has %q, %v", said.String(), err)
+			}
+		})
 	}
 }

@@ -238,8 +238,8 @@ func (r *round) forget(ctx context.Context, row change.Row) (bool, error) {
 // reachable is about how many bytes only the refs of one change hold; 0 where that cannot be told.
 func (r *round) reachable(ctx context.Context, row change.Row) int64 {
 	host := r.Workspaces.Host(row.Request.Project)
-	refs, err := host.Refs(ctx, repository.RefRoot(row.ID))
-	if err != nil || len(refs) == 0 {
+	refs, _ := host.Refs(ctx, repository.RefRoot(row.ID))
+	if len(refs) == 0 { // or they cannot be read
 		return 0
 	}
 	args := []string{"rev-list", "--objects", "--disk-usage"}
@@ -265,8 +265,8 @@ func (r *round) backups(ctx context.Context) error {
 		return fmt.Errorf("read the copies of the database: %w", err)
 	}
 	for _, e := range entries {
-		at, folder, err := beneath.PlaceOf(filepath.Join(r.State, store.BackupsFolder, e.Name()))
-		if err != nil || at.Path == "" || aside(e.Name()) {
+		at, folder, _ := beneath.PlaceOf(filepath.Join(r.State, store.BackupsFolder, e.Name()))
+		if at.Path == "" || aside(e.Name()) { // gone meanwhile, or closed to us; or half made
 			continue
 		}
 		t := thing{kind: Backups, path: at.Path}

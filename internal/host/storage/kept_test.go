@@ -179,7 +179,7 @@ func TestRefsThatGoAreMeasured(t *testing.T) {
 	far.Top, far.GitDir, far.CommonDir = "/nowhere", "/nowhere/.git", "/nowhere/.git"
 	o.bare(far)
 	seen, err := o.Look(t.Context())
-	if got := row(seen, Refs); err != nil || got.Count != 6 || got.Gone != 3 || got.Freed < size || got.Freed > 2*size {
+	if got := row(seen, Refs); err != nil || got.Count != 6 || got.Gone != 3 || got.Freed < size || got.Freed > 2*size || got.Bytes != got.Freed {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if len(seen.Notes) != 1 || !strings.Contains(seen.Notes[0], "what is below "+repository.RefRoot(unknown)+" stays") {
@@ -199,9 +199,14 @@ func TestRefsThatGoAreMeasured(t *testing.T) {
 	if all, own := r.reachable(t.Context(), whole), r.reachable(t.Context(), r.rowOf(t, o, old)); all <= own || own < size {
 		t.Errorf("without its base it has %d bytes, and with it %d", all, own)
 	}
-	o.refs = 3
+	o.refs = 0 // they went meanwhile
 	report, err := o.Collect(t.Context(), ann)
-	if got := row(report, Refs); err != nil || got.Count != 6 || got.Gone != 3 || len(o.forgot) != 1 {
+	if got := row(report, Refs); err != nil || got.Gone != 0 || got.Freed != 0 || len(o.forgot) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	o.refs = 3
+	report, err = o.Collect(t.Context(), ann)
+	if got := row(report, Refs); err != nil || got.Count != 6 || got.Gone != 3 || len(o.forgot) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

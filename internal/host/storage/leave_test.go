@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -23,8 +22,6 @@ import (
 	"sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/store"
 )
-
-var ann = audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"}
 
 func (o *owned) do(f func(tx store.Tx) error) {
 	o.t.Helper()

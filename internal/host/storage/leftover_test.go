@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/leftover"
 )
@@ -113,7 +112,7 @@ func TestOneListOfLeftoversServesAll(t *testing.T) {
 	if !slices.ContainsFunc(seen.Notes, func(n string) bool { return strings.HasSuffix(n, "stays: it is a person's") }) {
 		t.Errorf("notes: %q", seen.Notes)
 	}
-	if _, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"}); !errors.Is(err, broken) {
+	if _, err := o.Collect(t.Context(), ann); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if want := []string{"now", "inside"}; !slices.Equal(removed, want) {

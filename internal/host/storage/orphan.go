@@ -249,8 +249,8 @@ func (r *round) keepers(ctx context.Context) error {
 		}
 		ext := filepath.Ext(e.Name())
 		log := ext == ".log" || ext == ".out"
-		at, isFolder, err := beneath.PlaceOf(filepath.Join(folder, e.Name()))
-		if err != nil || at.Path == "" || isFolder || at.Mode&unix.S_IFMT != unix.S_IFREG {
+		at, _, _ := beneath.PlaceOf(filepath.Join(folder, e.Name()))
+		if at.Mode&unix.S_IFMT != unix.S_IFREG { // nor what is gone meanwhile, or closed to us
 			continue
 		}
 		_, err = os.Lstat(strings.TrimSuffix(at.Path, ext) + ".json")

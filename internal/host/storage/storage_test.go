@@ -30,6 +30,9 @@ import (
 	"sallyport/internal/who/person"
 )
 
+// ann owns the home.
+var ann = audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"}
+
 // owned is a home with rows and no daemon.
 type owned struct {
 	*Steward
@@ -93,9 +96,8 @@ func (o *owned) add(state change.State, since time.Duration) (id.Change, id.Sess
 	o.t.Helper()
 	c, s := id.NewChange(), id.NewSession("sh")
 	at := time.Now().Add(-since).UTC().Truncate(time.Millisecond)
-	who := audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"}
 	row := change.Row{ID: c, State: state, Created: at, Moved: at, Base: string(o.base), Request: request.Request{
-		Kind: request.Edit, Text: "x", Project: o.project, Branch: "main", Head: o.base, By: who, At: at, Agent: "command", Argv: []string{"true"},
+		Kind: request.Edit, Text: "x", Project: o.project, Branch: "main", Head: o.base, By: ann, At: at, Agent: "command", Argv: []string{"true"},
 	}}
 	err := o.DB.InTx(o.t.Context(), func(tx store.Tx) error {
 		return errors.Join(tx.AddChange(o.t.Context(), row), tx.PutSession(o.t.Context(), session.Session{ID: s, Change: c, Agent: "command", Started: at, Attempt: 1}))
@@ -151,7 +153,7 @@ func TestOnlyWhatHasBeenKeptLongEnoughGoes(t *testing.T) {
 	if _, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "bob", UID: 7, Person: "psn-0000bob0"}); !errors.Is(err, person.ErrNotOwner) {
 		t.Errorf("somebody else may: %v", err)
 	}
-	if _, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"}); err != nil {
+	if _, err := o.Collect(t.Context(), ann); err != nil {
 		t.Fatal(err)
 	}
 	if len(o.forgot) != 1 || o.forgot[0] != old {
@@ -172,7 +174,7 @@ func TestReleasesAreCountedAndStay(t *testing.T) {
 	o := newOwned(t)
 	o.put("releases/"+strings.Repeat("ab", 32)+"/sallyport", "a program")
 	o.put("releases/.new-1/sallyport", "half a program")
-	report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+	report, err := o.Collect(t.Context(), ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +201,10 @@ func TestACopyOfTheDatabaseGoesOnceItsChangeHasEnded(t *testing.T) {
 	for name := range stays {
 		o.put(name, "rows")
 	}
-	report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+	if seen, err := o.Look(t.Context()); err != nil || row(seen, Backups).Count != 5 {
+		t.Errorf("what is half made is taken for a copy: %+v, %v", row(seen, Backups), err)
+	}
+	report, err := o.Collect(t.Context(), ann)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +307,7 @@ func TestWhatCannotBeRemovedIsNotedAndTheRestGoes(t *testing.T) {
 	ended, _ := o.add(change.Failed, 31*24*time.Hour)
 	o.put("workspaces/"+string(ended)+"/upper/a.txt", "x")
 	o.stuck = errors.New("it is stuck")
-	report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+	report, err := o.Collect(t.Context(), ann)
 	if err != nil || len(o.forgot) != 1 || o.has("changes/"+string(ended)) {
 		t.Errorf("the rest stays: %v", err)
 	}
@@ -356,7 +361,7 @@ func TestRefsThatWereForgottenAreCounted(t *testing.T) {
 		o := newOwned(t)
 		o.refs = n
 		o.add(change.Failed, 31*24*time.Hour)
-		report, err := o.Collect(t.Context(), audit.Actor{Kind: "person", Name: "ann", UID: 7, Person: "psn-0000ann0"})
+		report, err := o.Collect(t.Context(), ann)
 		if err != nil {
 			t.Fatal(err)
 		}
