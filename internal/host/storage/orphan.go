@@ -289,8 +289,8 @@ func (r *round) sockets(ctx context.Context) ([]leftover.Item, error) {
 
 // deadSocket looks at one folder of a daemon's.
 func (s *Steward) deadSocket(ctx context.Context, path string) (leftover.Item, bool) {
-	at, folder, err := beneath.PlaceOf(path)
-	if err != nil || !folder || int(at.UID) != os.Geteuid() || at.Mode&0o077 != 0 || !silent(ctx, path) {
+	at, folder, _ := beneath.PlaceOf(path)
+	if !folder || int(at.UID) != os.Geteuid() || at.Mode&0o077 != 0 || !silent(ctx, path) {
 		return leftover.Item{}, false
 	}
 	return leftover.Item{Place: at, What: "socket", Goes: leftover.InTime, Remove: func(ctx context.Context) (bool, error) { return removeSockets(ctx, s, at) }}, true
@@ -338,7 +338,7 @@ func removeSockets(ctx context.Context, s *Steward, at beneath.Place) (gone bool
 			return fmt.Errorf("remove the socket of a dead daemon: %w", err)
 		}
 		now, folder, err := beneath.PlaceOf(aside)
-		if err != nil || !folder || now.Ino != at.Ino || now.Dev != at.Dev || !silent(ctx, aside) {
+		if !folder || now.Ino != at.Ino || now.Dev != at.Dev || !silent(ctx, aside) {
 			return errors.Join(err, unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, at.Path, unix.RENAME_NOREPLACE))
 		}
 		entries, err := os.ReadDir(aside)
