@@ -141,8 +141,9 @@ func against(keeper int) string {
 }
 
 // PutRelease has a home run by the programs beside this one from its next start under a keeper on: they are copied into the home, and
-// are its current release. It is what a person at the machine does who starts `serve`. While a change of the host is under way nothing is
-// put there: the keeper brings that to its end first.
+// are its current release. It is what a person at the machine does who starts `serve`. Programs that it was given last time change nothing: a
+// service starts them again, and the home may have been changed to others since. While a change of the host is under way nothing is put
+// there: the keeper brings that to its end first.
 //
 // Errors: client.ErrTaken if a keeper has the home; problem.Unavailable if the home cannot be written, or there is no keeper to become.
 func PutRelease(o Options) (keeperPath string, err error) {
@@ -168,11 +169,7 @@ func PutRelease(o Options) (keeperPath string, err error) {
 	} else if is {
 		return keeperPath, nil // what runs next is the keeper's to say
 	}
-	folder := release.In(o.Home, o.Ops)
-	is, err := folder.Put(programs, release.Release{Build: api.Build(), Schema: sqlite.Schema(), Image: imageOf(o.Home, o.Ops), Built: time.Now().UTC().Truncate(time.Second)})
-	if err == nil {
-		err = folder.Use(is.Digest)
-	}
+	err = release.In(o.Home, o.Ops).Install(programs, release.Release{Build: api.Build(), Schema: sqlite.Schema(), Image: imageOf(o.Home, o.Ops), Built: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return "", fmt.Errorf("put this sallyport into the home %q: %w", o.Home, unwritable(o.Home, err))
 	}

@@ -80,8 +80,42 @@ func (f Folder) put(from, coming string, r Release) (Release, error) {
 	return r, err
 }
 
+// Install makes the programs that lie in the folder from the current release, if they are others than those that were installed last. Else the
+// current one stays, as long as it is whole: it is what the home has come to since. r is that of Put.
+func (f Folder) Install(from string, r Release) error {
+	files, err := sumsOf(from)
+	if err != nil {
+		return fmt.Errorf("install the programs in %q: %w", from, err)
+	}
+	of := digest(files, "")
+	if last, err := f.points("installed"); err == nil && last == of {
+		if now, err := f.Current(); err == nil {
+			if _, err := f.whole(now); err == nil {
+				return nil
+			}
+		}
+	}
+	is, err := f.Put(from, r)
+	if err == nil {
+		err = f.Use(is.Digest)
+	}
+	if err == nil {
+		err = f.pointOnce("installed", of)
+	}
+	return err
+}
+
 // already returns the release of the programs in a folder with an image, if it is there and whole. So a home runs by it again though its disk is full.
 func (f Folder) already(from, image string) (Release, error) {
+	files, err := sumsOf(from)
+	if err != nil {
+		return Release{}, err
+	}
+	return f.whole(digest(files, image))
+}
+
+// sumsOf are the programs in a folder, with the sum of each.
+func sumsOf(from string) (map[string]string, error) {
 	files := map[string]string{}
 	for _, name := range programs {
 		sum, err := sumOf(filepath.Join(from, name))
@@ -89,11 +123,11 @@ func (f Folder) already(from, image string) (Release, error) {
 			continue
 		}
 		if err != nil {
-			return Release{}, err
+			return nil, err
 		}
 		files[name] = sum
 	}
-	return f.whole(digest(files, image))
+	return files, nil
 }
 
 // OpenProgram opens what could be a program of a release. No link is followed. Errors: ErrNoProgram.

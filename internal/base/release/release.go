@@ -2,6 +2,7 @@
 //
 //	.state/releases/<digest>/{sallyport, sallyport-runner, sallyport-tool, release.json}
 //	.state/releases/current, previous        links to one of them
+//	.state/releases/installed                a link that names the programs that Install had last
 //
 // A release is there whole or not at all, is never changed, and is named by what is in it. Whoever starts one opens it
 // with Open and executes the descriptor: what runs is what was hashed. A digest holds the programs and the name of the image

@@ -361,6 +361,46 @@ func TestTheOneBeforeIsThePreviousOne(t *testing.T) {
 	}
 }
 
+// A service starts the programs that are installed again and again, and what the home was changed to since goes on. Who installs others means them.
+func TestOnlyOtherProgramsThanLastTimeAreInstalled(t *testing.T) {
+	f := release.In(t.TempDir(), disk.Ops{})
+	old, newer := built(t, "old"), built(t, "newer")
+	current := func(after, want string) {
+		t.Helper()
+		now, err := f.Current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := f.Read(now); err != nil || r.Build != want {
+			t.Errorf("after %s the current release is %+v, %v, not %s", after, r, err, want)
+		}
+	}
+	install := func(from, says, want string) {
+		t.Helper()
+		if err := f.Install(from, release.Release{Build: says, Built: noon(0)}); err != nil {
+			t.Fatal(err)
+		}
+		current("installing "+says, want)
+	}
+	install(old, "old", "old")
+	kept := put(t, f, "kept", 0)
+	if err := f.Turn(kept.Digest); err != nil {
+		t.Fatal(err)
+	}
+	install(old, "old", "kept")
+	install(newer, "newer", "newer")
+	install(old, "old", "old")
+	use(t, f, kept.Digest)
+	if err := os.Remove(filepath.Join(f.Dir, kept.Digest, "sallyport-tool")); err != nil {
+		t.Fatal(err)
+	}
+	install(old, "old", "old") // the current one cannot be started
+	if err := f.Install(t.TempDir(), release.Release{}); err == nil {
+		t.Error("an empty folder was installed")
+	}
+	current("a folder without programs", "old")
+}
+
 func TestPruneKeepsTheNewestAndWhatIsNeeded(t *testing.T) {
 	fill := func(t *testing.T) (f release.Folder, digests []string) { // the newest first; 5 is current, 6 previous
 		f = release.In(t.TempDir(), disk.Ops{})

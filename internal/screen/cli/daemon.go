@@ -233,7 +233,8 @@ both in good order, and what was accepted goes on with the next daemon. Without 
 home that every command uses.
 
 The daemon runs from a copy of this program in the home, a release: see "sallyport release". A
-sallyport of another build that is told to serve the home becomes the current release.
+sallyport of another build than the one that served the home last becomes the current release. The
+same one leaves the home at the release that it was brought to since.
 
 Exit status: 0 when it was stopped, 75 if another daemon serves the home.`,
 		"  sallyport serve\n  sallyport serve ~/assistants", atMost("HOME"), func(cmd *cobra.Command, words []string) error {
