@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/release"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/store"
 )
@@ -70,12 +71,15 @@ func (h hosted) Arm(ctx context.Context, c guard.HostChange) error {
 	if r.New == "" {
 		r.New = r.Old
 	}
-	return unarmed(h.Home, keeper.Arm(h.Ops, h.Home, r, 2*size+reserveMore))
+	return unarmed(h.Home, r, keeper.Arm(h.Ops, h.Home, r, 2*size+reserveMore))
 }
 
 // unarmed says what a person can do about a way back that could not be made.
-func unarmed(home string, err error) error {
+func unarmed(home string, r keeper.Record, err error) error {
+	var fault *release.Fault
 	switch {
+	case errors.As(err, &fault) && fault.Digest == r.New: // somebody has pruned it meanwhile
+		return problem.Errorf(problem.Refused, "sallyport refuse "+r.Change, "%w: refuse the change, and ask for it anew", err)
 	case errors.Is(err, keeper.ErrFull):
 		return problem.Errorf(problem.Refused, "sallyport gc", "%w: free some disk, and approve again", err)
 	case errors.Is(err, keeper.ErrArmed):

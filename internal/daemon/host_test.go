@@ -4,11 +4,16 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/base/release"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/control"
@@ -48,6 +53,16 @@ func TestAHostComesToRestBeforeAnotherTakesItsPlace(t *testing.T) {
 				t.Errorf("%q, not %q", did, want)
 			}
 		})
+	}
+}
+
+// TestARemovedReleaseIsToldAsThat: a change that waits with a release that was pruned can be asked for anew, and nothing is wrong with the home.
+func TestARemovedReleaseIsToldAsThat(t *testing.T) {
+	home, r := t.TempDir(), keeper.Record{Change: "chg-1", New: strings.Repeat("a", 64)}
+	_, _, gone := release.In(home, disk.Ops{}).Open(r.New)
+	err := unarmed(home, r, gone)
+	if next := problem.Of(err).Next; problem.KindOf(err) != problem.Refused || next != "sallyport refuse chg-1" || strings.Contains(err.Error(), "cannot be written") {
+		t.Errorf("%v; next: %s", err, next)
 	}
 }
 

@@ -119,6 +119,7 @@ type Change struct {
 	Kind          string    `json:"kind"`                // edit, revert, group or swap
 	Group         string    `json:"group,omitempty"`     // that it makes, commits or changes
 	Dev           string    `json:"dev_agent,omitempty"` // who makes a swap
+	Release       string    `json:"release,omitempty"`   // of an upgrade: what the host is to run by
 	State         string    `json:"state"`
 	Text          string    `json:"text"`
 	By            Actor     `json:"by"`

@@ -64,6 +64,20 @@ func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(ErrCut, true)
+	_, code, err := keeper.NewCode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(keeper.Record{Change: "chg-1a2b3c4d", Step: keeper.Asked, Old: strings.Repeat("a", 64), New: strings.Repeat("b", 64), Code: code})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(record, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Tries("chg-1a2b3c4d") || c.Tries("chg-of-another") {
+		t.Error("it is not told which change the host has on trial")
+	}
 	if err := os.Remove(record); err != nil {
 		t.Fatal(err)
 	}

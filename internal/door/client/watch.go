@@ -86,6 +86,15 @@ func (c *Client) gone(change string, how error) error {
 // HostMoves reports whether a change of the host is under way in a home that a keeper has: its daemon goes away and comes back by itself.
 func (c *Client) HostMoves() bool { return c.home != "" && keeper.Kept(c.home) && hostMoves(c.home) }
 
+// Tries reports whether the change of the host that is under way is this one.
+func (c *Client) Tries(change string) bool {
+	if !c.HostMoves() {
+		return false
+	}
+	r, _, err := keeper.RecordOf(c.home)
+	return err != nil || r.Change == change
+}
+
 // hostMoves reports whether a home has a record of a change of the host. One that cannot be read is one.
 func hostMoves(home string) bool {
 	_, armed, err := keeper.RecordOf(home)

@@ -53,7 +53,7 @@ func actorOf(a audit.Actor) api.Actor { return api.Actor{Kind: a.Kind, Name: a.N
 func changeOf(c change.Row) api.Change {
 	r := c.Request
 	out := api.Change{
-		ID: string(c.ID), Kind: string(r.Kind), State: string(c.State), Text: text(r.Text), By: actorOf(r.By), Group: r.Group, Dev: text(r.Dev),
+		ID: string(c.ID), Kind: string(r.Kind), State: string(c.State), Text: text(r.Text), By: actorOf(r.By), Group: r.Group, Dev: text(r.Dev), Release: r.Release,
 		Repo: text(r.Project.Top), Branch: r.Branch, Base: string(c.Onto()), Agent: text(r.Agent), Model: r.Model, Egress: r.Egress, Argv: texts(r.Argv),
 		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks), Setup: texts(r.Setup),
 		Strategy: r.Strategy, Messages: r.Messages,

@@ -80,6 +80,8 @@ func printRequest(s sheet, c api.Change) {
 	s.line("")
 	s.line("asked by %s, for %s in %s", inert.Line(c.By.Name), inert.Path(c.Branch), inert.Path(c.Repo))
 	switch {
+	case c.Release != "":
+		s.line("it has the host run by release %s; no agent makes it", short(c.Release))
 	case c.Kind == "swap" && c.Dev == "":
 		s.line("it brings to the group %s what has moved in the template; no agent makes it", inert.Line(c.Group))
 	case c.Dev != "":

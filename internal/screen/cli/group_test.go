@@ -117,6 +117,10 @@ func TestARefreshIsFollowedToWhereItRests(t *testing.T) {
 	if got := d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "it brings to the group ada what has moved in the template; no agent makes it") || strings.Contains(got.out, "resume") {
 		t.Errorf("%s", got.out)
 	}
+	d.detail.Change.Release = strings.Repeat("ab", 32) // an upgrade has no agent, either
+	if got := d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "it has the host run by release abababababab; no agent makes it") || strings.Contains(got.out, "template") {
+		t.Errorf("%s", got.out)
+	}
 	if got := d.cli("group", "refresh", "ada", "--approve", "maybe"); got.code != exitUsage {
 		t.Errorf("%+v", got)
 	}

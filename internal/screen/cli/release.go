@@ -215,7 +215,7 @@ func newReleasePruneCommand(a *app) *cobra.Command {
 	cmd := a.cmd("prune", "remove old versions of the host's programs", `Removes old releases. The newest five stay, or as many as --keep says. The current one, the previous
 one and those of a change that is on trial always stay. A release that says nothing of itself that
 can be read is removed, too: it can never be started. So is what a crash has left of one that was
-being put there.
+being put there. A change that waits with a release that was removed has to be asked for anew.
 
 While it is not known which release is current, nothing is removed.`,
 		"  sallyport release prune\n  sallyport release prune --keep 2 --home /srv/sallyport", exactly(), func(*cobra.Command, []string) error {

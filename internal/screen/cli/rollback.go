@@ -132,7 +132,7 @@ func undo(ctx context.Context, a *app, c *client.Client, change string, f rollba
 		return err
 	}
 	row, err := client.Call(ctx, c, api.ChangeRollback, api.Rollback{Of: change, Reason: f.reason, Approve: approve})
-	if err != nil && problem.KindOf(err) == problem.Unavailable && c.HostMoves() { // the host on trial ended before it had answered: it goes back
+	if err != nil && problem.KindOf(err) == problem.Unavailable && c.Tries(change) { // the host on trial ended before it had answered: it goes back
 		return followThrough(ctx, a, c, change, manner{trial: trialStay, wanted: api.RolledBack})
 	}
 	if err != nil {
