@@ -85,15 +85,11 @@ func attach(cmd *exec.Cmd, pipe *os.File, hello Hello) child {
 		close(heard)
 	}()
 	go func() {
-		err := cmd.Wait()
+		_ = cmd.Wait() // how it has ended is in its state
 		shut(pipe)
 		<-heard
 		pipe.Close()
-		e := exit{status: cmd.ProcessState.ExitCode(), why: "it ended with " + cmd.ProcessState.String()}
-		if err != nil && e.status == 0 {
-			e = exit{status: -1, why: err.Error()}
-		}
-		ended <- e
+		ended <- exit{status: cmd.ProcessState.ExitCode(), why: "it ended with " + cmd.ProcessState.String()}
 	}()
 	return child{
 		words: words, ended: ended, is: is,

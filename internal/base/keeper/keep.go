@@ -255,7 +255,7 @@ func (l *life) hear(word said) {
 			return
 		}
 		l.ready, l.since = true, time.Now()
-		if l.host.look() == nil && l.host.r.Step != "" {
+		if l.host.look() == nil { // without a host change nothing happens
 			l.happen(answered, "")
 		}
 	case wordHandOver, wordAsked, wordConfirm, wordRollBack, wordFinalized:
@@ -337,8 +337,8 @@ type landings struct {
 
 // overdue names a record whose deadline has passed. A daemon that takes it up arms it again or disarms it.
 func (l *landings) overdue() string {
-	paths, err := filepath.Glob(filepath.Join(deadman.Literal(l.dir), "[^.]*.json"))
-	if err != nil || len(paths) == 0 {
+	paths, _ := filepath.Glob(filepath.Join(deadman.Literal(l.dir), "[^.]*.json"))
+	if len(paths) == 0 {
 		return ""
 	}
 	now, _ := l.now() // without a clock nothing says that there is time left

@@ -58,14 +58,14 @@ func newDaemon() *daemon {
 	return &daemon{words: make(chan said), ended: make(chan exit, 1), answers: make(chan reply, 1), over: make(chan struct{})}
 }
 
-// none is the family of a keeper without processes.
-type none struct{}
+// none is the family of a keeper without processes. It notes what is done with it.
+type none struct{ did []string }
 
-func (none) adopt(bool)         {}
-func (none) reap(child)         {}
-func (none) endSurvivors(child) {}
-func (none) reached() string    { return "" }
-func (none) lift()              {}
+func (n *none) adopt(yes bool)     { n.did = append(n.did, fmt.Sprint("adopt ", yes)) }
+func (n *none) reap(child)         {}
+func (n *none) endSurvivors(child) { n.did = append(n.did, "end survivors") }
+func (n *none) reached() string    { return "" }
+func (n *none) lift()              { n.did = append(n.did, "lift") }
 
 // house plays each daemon that a keeper starts by a line of its own.
 type house struct {
@@ -75,6 +75,7 @@ type house struct {
 	got   []string // what happened when, in seconds since it began
 	last  []Last
 	over  string // what is overdue, once
+	none
 }
 
 func (h *house) overdue() string { return h.over }
@@ -99,7 +100,7 @@ func (h *house) parts() parts {
 			go live(d)
 			return d.child(), nil
 		},
-		late: h, host: &host{home: h.home}, family: none{},
+		late: h, host: &host{home: h.home}, family: &h.none,
 		tell: func(format string, a ...any) { h.say(format, a...) },
 	}
 }
@@ -132,6 +133,12 @@ func TestADaemonThatDiesIsStartedAgain(t *testing.T) {
 		{"longer and longer pauses, and none after a long life",
 			[]func(*daemon){dies(time.Second), dies(0), dies(0), dies(2 * time.Minute), dies(0), stops}, "",
 			[]string{"0 start", "1 " + gone("0s"), "1 start", "1 " + gone("1s"), "2 start", "2 " + gone("2s"), "4 start", "124 " + gone("0s"), "124 start", "124 " + gone("1s"), "125 start"}, 0, ""},
+		{"no pause after a life of a minute",
+			[]func(*daemon){dies(time.Second), dies(time.Minute), stops}, "", []string{"0 start", "1 " + gone("0s"), "1 start", "61 " + gone("0s"), "61 start"}, 0, ""},
+		{"the first ends well before it answers, and nobody has asked it to", []func(*daemon){func(d *daemon) { d.ended <- exit{0, "it ended with exit status 0"} }, stops}, "",
+			[]string{"0 start", "0 the daemon is gone: it ended with exit status 0; it is started again in 0s", "0 start"}, 0, ""},
+		{"hello is no answer", []func(*daemon){func(d *daemon) { d.words <- said{word: wordHello} }, stops}, "",
+			[]string{"0 start", "600 the daemon is gone: it did not answer within 10m0s, so the keeper ended it; it is started again in 0s", "600 start"}, 0, ""},
 		{"the first never answers, and says why", []func(*daemon){func(d *daemon) { d.ended <- exit{1, "it ended with exit status 1"} }}, "", []string{"0 start"}, 1, ""},
 		{"the home is another's", []func(*daemon){func(d *daemon) { d.ended <- exit{ExitTaken, ""} }}, "", []string{"0 start"}, ExitTaken, ""},
 		{"one that ends later is no first", []func(*daemon){dies(0), func(d *daemon) { d.ended <- exit{1, "it ended with exit status 1"} }, stops}, "",

@@ -1,8 +1,11 @@
 package keeper
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,10 +95,122 @@ func TestWhatBeganBeforeADaemonIsNotItsSurvivor(t *testing.T) {
 	}
 	end(daemon)
 	_, survivor := began()
+	is.Start = survivor.Start // it may have left that within one tick of the clock
 	if err := endSurvivors(is); err != nil {
 		t.Error(err)
 	}
 	if deadman.Alive(survivor) || !deadman.Alive(older) {
 		t.Errorf("the survivor is alive: %t, the service is: %t", deadman.Alive(survivor), deadman.Alive(older))
+	}
+}
+
+// Which release a daemon is of. Only where a host change says that does the copy of the old one count.
+func TestADaemonIsStartedByTheReleaseThatIsSaid(t *testing.T) {
+	gone := func(home, digest string) error {
+		return os.RemoveAll(filepath.Join(release.In(home, disk.Ops{}).Dir, digest))
+	}
+	for name, row := range map[string]struct {
+		spoil  func(home string) error
+		digest string
+		runs   string // "" = nothing does
+		says   string
+	}{
+		"the current one":          {nil, "", "old", "no process here"},
+		"the one that is said":     {nil, furnished.new, "new", "no process here"},
+		"the copy":                 {func(home string) error { return gone(home, furnished.old) }, furnished.old, "old", "no process here"},
+		"the current one is gone":  {func(home string) error { return gone(home, furnished.old) }, "", "", "open the release"},
+		"none is the current one":  {func(home string) error { return gone(home, "current") }, "", "", "find the release"},
+		"the one said is not here": {nil, strings.Repeat("0", 64), "", "open the release"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := furnish(t, true)
+			if row.spoil != nil {
+				if err := row.spoil(home); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var program []byte
+			_, err := start(home, row.digest, Hello{}, func(cmd *exec.Cmd) (err error) {
+				program, err = io.ReadAll(cmd.ExtraFiles[programAt-pipeAt])
+				return errors.Join(err, errors.New("no process here"))
+			})
+			if err == nil || !strings.Contains(err.Error(), row.says) || strings.Contains(string(program), "echo "+row.runs) != (row.runs != "") || row.runs == "" && program != nil {
+				t.Errorf("%q, %v", program, err)
+			}
+		})
+	}
+}
+
+// The way back of the old release is judged by how it ends, and what it says at its end is told.
+func TestARevertTellsWhyItFails(t *testing.T) {
+	home := furnish(t, true)
+	if err := revert(t.Context(), home, Record{Old: furnished.old}); err != nil {
+		t.Errorf("it ends well: %v", err)
+	}
+	for program, want := range map[string]string{
+		"#!/bin/sh\necho not yet; exit 3\n":                         `exit status 3: "not yet"`,
+		"#!/bin/sh\nhead -c 5000 /dev/zero; echo the end; exit 3\n": `the end"`,
+		"\x00": "exec format error",
+	} {
+		from := t.TempDir()
+		if err := os.WriteFile(filepath.Join(from, release.Program), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r, err := release.In(home, disk.Ops{}).Put(from, release.Release{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := revert(t.Context(), home, Record{Old: r.Digest}); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 5*revertTail {
+			t.Errorf("%.200v, want %s", err, want)
+		}
+	}
+	if err := revert(t.Context(), home, Record{Old: strings.Repeat("0", 64)}); !errors.Is(err, release.ErrAbsent) {
+		t.Errorf("without a release: %v", err)
+	}
+	last := tail{max: 4}
+	for _, said := range []string{"abc", "de", "", "fghijk", "l"} {
+		if n, err := last.Write([]byte(said)); n != len(said) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	if string(last.last) != "ijkl" {
+		t.Errorf("%q is the end", last.last)
+	}
+}
+
+// What cannot be done with processes is told, and nothing else is.
+func TestAFamilyTellsWhatItCannotDo(t *testing.T) {
+	noGroup := t.TempDir() // has no limits that could be lifted
+	for want, f := range map[int]*fence{0: {}, 1: {memory: noGroup, processes: noGroup}} {
+		told := 0
+		p := processes{fence: f, tell: func(string, ...any) { told++ }}
+		p.adopt(true)
+		p.adopt(false)
+		if p.lift(); told != want {
+			t.Errorf("%+v: told %d times", f, told)
+		}
+	}
+}
+
+// Who waits for the daemon is told how it ended: only the others that have are taken away.
+func TestTheDaemonIsNotTakenAway(t *testing.T) {
+	for _, daemon := range []bool{true, false} {
+		cmd := exec.Command("true")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		is, err := deadman.Look(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, "end of the process", func() bool { return !deadman.Alive(is) })
+		of := child{}
+		if daemon {
+			of.is = is
+		}
+		processes{}.reap(of)
+		if err := cmd.Wait(); (err == nil) != daemon {
+			t.Errorf("it is the daemon: %t; to wait for it: %v", daemon, err)
+		}
 	}
 }

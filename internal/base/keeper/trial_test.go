@@ -119,6 +119,8 @@ type stage struct {
 	shortAfter time.Duration
 	reverts    []error // what each try of the way back says; nil after these
 	ops        disk.Ops
+	killed     []Step        // the steps at which daemons were
+	until      time.Duration // the keeper is asked to end after that; 0 = it is not
 }
 
 func newStage(t *testing.T, step Step, lives ...func(*daemon)) *stage {
@@ -152,6 +154,9 @@ func (s *stage) play(t *testing.T) string {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	if s.until > 0 {
+		defer time.AfterFunc(s.until, cancel).Stop()
+	}
 	p := s.parts()
 	inner := p.start
 	p.start = func(last Last, digest string) (child, error) {
@@ -160,6 +165,12 @@ func (s *stage) play(t *testing.T) string {
 			return child{}, errors.New("the play is over")
 		}
 		c, err := inner(last, digest)
+		kill := c.kill
+		c.kill = func() {
+			r, _, _ := RecordOf(s.home)
+			s.killed = append(s.killed, r.Step)
+			kill()
+		}
 		s.got[len(s.got)-1] += " " + map[string]string{s.r.Old: "old", s.r.New: "new", "": "current"}[digest]
 		return c, err
 	}
@@ -233,6 +244,16 @@ func TestATrialOfTheHost(t *testing.T) {
 			slices.Concat(trialBegins[:3], []string{"0 it: back: it ended with exit status 0", "0 gone: it ended with exit status 0; it is started again in 0s"}, wentBack(0, "")[1:])},
 		{"it says that it was asked to stop", []func(*daemon){handsOver, func(d *daemon) { d.say(said{word: wordStop}); d.exits(0) }, quits}, nil,
 			slices.Concat(trialBegins[:3], []string{"0 it: back: it ended with exit status 0", "0 gone: it ended with exit status 0; it is started again in 0s"}, wentBack(0, "")[1:])},
+		{"the old daemon answers after it has handed over, and hands over again", []func(*daemon){func(d *daemon) {
+			for n, got := range []string{d.ask(wordHandOver, ""), d.ask(wordAsked, ""), d.ask(wordHandOver, "")} {
+				if want := []string{"", "this daemon has to end", ""}[n]; got != want {
+					panic(got)
+				}
+			}
+			d.ready()
+			d.exits(0)
+		}, answers, asks(0, confirms, finalizes, quits)}, nil,
+			slices.Concat(trialBegins, []string{"0 it: asked", "0 it: confirmed", "0 it is over", "runs by new"})},
 		{"it does not end when the keeper starts it again", []func(*daemon){handsOver, func(d *daemon) { d.deaf = true; d.ready() }, quits}, nil,
 			slices.Concat(trialBegins[:4], wentBack(45, "it was asked to end, and had not 45s later"))},
 		{"it answers only once", []func(*daemon){handsOver, answers, func(d *daemon) { d.exits(1) }, quits}, nil,
@@ -343,6 +364,70 @@ func TestAKeeperThatStartsGoesByTheRecord(t *testing.T) {
 					t.Error(got)
 				}
 			})
+		})
+	}
+}
+
+// The record is the old daemon's to write until that has ended.
+func TestAnOldDaemonEndsBeforeItsRecordIsWrittenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, Armed, answers, quits)
+		if s.play(t); !slices.Equal(s.killed, []Step{Armed}) {
+			t.Errorf("killed at %q", s.killed)
+		}
+	})
+}
+
+// A deadline that passes while a daemon is ended changes nothing: what happens then is said by how it ends, or to the next keeper.
+func TestADaemonThatIsAskedToEndHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, Handed, func(d *daemon) { d.deaf = true; d.ready() }, quits)
+		s.r.Due.In = 20 * time.Second
+		if got, want := s.play(t), lines(slices.Concat([]string{"0 start new", "0 it: ready 1"}, wentBack(45, "it was asked to end, and had not 45s later"))...); got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, Asked, func(d *daemon) { d.deaf = true; answers(d) }, quits)
+		s.until = 100 * time.Second
+		if got, want := s.play(t), lines("0 start new", `runs by new, at step asked, <nil>`); got != want || time.Since(s.began) != s.until+endMax {
+			t.Errorf("after %s:\n%s\nwant\n%s", time.Since(s.began), got, want)
+		}
+	})
+}
+
+// The way back is over once the old version answers, and that is on the disk.
+func TestTheWayBackLastsUntilTheOldVersionAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, Back, func(d *daemon) { d.beats(9 * time.Second); d.ready(); d.beats(time.Minute); quits(d) })
+		fails := 2
+		s.ops.Around = func(op string, do func() error) error {
+			if op == "keeper:remove" && fails > 0 {
+				fails--
+				return errors.New("not now")
+			}
+			return do()
+		}
+		if got, want := s.play(t), lines("0 revert", "0 start old", "10 it is over", "runs by old"); got != want || fails > 0 {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// What a daemon leaves behind is the keeper's within a trial alone.
+func TestOfADaemonOnTrialWhatItLeavesIsEnded(t *testing.T) {
+	for end, row := range map[string]struct {
+		does []func(*daemon)
+		want []string
+	}{
+		"it is kept":   {[]func(*daemon){confirms, finalizes, quits}, []string{"adopt false", "adopt true", "end survivors", "adopt true", "adopt false", "lift"}},
+		"it goes back": {[]func(*daemon){func(d *daemon) { d.exits(1) }}, []string{"adopt false", "adopt true", "end survivors", "adopt true", "end survivors", "adopt true", "adopt false", "lift"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, Armed, handsOver, answers, asks(0, row.does...), quits)
+			if s.play(t); !slices.Equal(s.did, row.want) {
+				t.Errorf("%s: %q\nwant %q", end, s.did, row.want)
+			}
 		})
 	}
 }

@@ -127,8 +127,12 @@ func TestAKeeperThatDoesNotAnswerIsNoYes(t *testing.T) {
 	if err := l.Asked(t.Context(), "chg-1"); !errors.Is(err, ErrSilent) {
 		t.Errorf("%v", err)
 	}
-	if err := l.RollBack(t.Context(), "chg-1", strings.Repeat("x", wordMax), nil); err == nil || errors.Is(err, ErrSilent) {
-		t.Errorf("too long: %v", err)
+	for size, short := range map[int]bool{wordMax - 1: true, wordMax: false} { // with its end it has to fit
+		bare := fmt.Sprintf(`%s %d {"change":"chg-1","why":""}`, wordRollBack, l.asked+1)
+		err := l.RollBack(t.Context(), "chg-1", strings.Repeat("x", size-len(bare)), nil)
+		if err == nil || errors.Is(err, ErrSilent) != short {
+			t.Errorf("%d bytes: %v", size, err)
+		}
 	}
 }
 
