@@ -131,13 +131,23 @@ func TestABudgetThatIsUsedUpIsTheAnswer(t *testing.T) {
 
 	free := httptest.NewServer(http.NotFoundHandler())
 	defer free.Close()
-	w = open(t, func(w *world) {
-		route := modelRoute(t, free.URL)
-		route.Admit = func(context.Context) (func(), error) { return nil, nil } // it does not want to know when that is over
-		w.cfg.Routes = []Route{route}
-	})
-	if resp, body := w.send(get("/model/models", Inside)); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("%d %q", resp.StatusCode, body)
+	over := 0
+	for _, wants := range []bool{true, false} { // to know when that is over
+		w = open(t, func(w *world) {
+			route := modelRoute(t, free.URL)
+			route.Admit = func(context.Context) (func(), error) {
+				if wants {
+					return func() { over++ }, nil
+				}
+				return nil, nil
+			}
+			w.cfg.Routes = []Route{route}
+		})
+		resp, body := w.send(get("/model/models", Inside))
+		w.stop()
+		if told := w.decisions(); resp.StatusCode != http.StatusNotFound || len(told) != 1 || over != 1 {
+			t.Errorf("%d %q, told %+v, %d are over", resp.StatusCode, body, told, over)
+		}
 	}
 }
 
@@ -341,6 +351,7 @@ func TestADecisionNamesHostAndRuleAndWhyNot(t *testing.T) {
 		connect("example.com:0"):                              "400 example.com:0: its port is no number from 1 to 65535",
 		connect("example.com"):                                "400 example.com: it names no port",
 		get("http://example.com?x", "example.com"):            "forward example.com:80 / example.com/rule example.com",
+		get("http:///a", "a"):                                 "400 : its Host header and its URL name two hosts",
 		get("http://example.com:8080/", "example.com:8080"):   "403 example.com: its rule does not open this port",
 		get("http://api.example.com/v2", "api.example.com"):   "403 api.example.com: its rule does not allow this method and path",
 		get("http://other.example.com/", "other.example.com"): "403 other.example.com: no egress rule of this sandbox names it",
