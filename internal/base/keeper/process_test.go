@@ -214,3 +214,24 @@ func TestTheDaemonIsNotTakenAway(t *testing.T) {
 		}
 	}
 }
+
+// Who starts a keeper again waits until one has the home, and says where it is told why none has.
+func TestAKeeperThatIsStartedAgainAndEndsIsAnError(t *testing.T) {
+	home := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(home, ".state"), 0o700), os.WriteFile(Folder(home), nil, 0o600)); err != nil { // nobody can keep that
+		t.Fatal(err)
+	}
+	if err := again(home); err == nil || !strings.Contains(err.Error(), "has ended: exit status 1") {
+		t.Errorf("%v", err)
+	}
+	log := filepath.Join(home, ".state", "logs", "daemon.log")
+	if raw, err := os.ReadFile(log); err != nil || !strings.Contains(string(raw), "keep the home") {
+		t.Errorf("%q, %v", raw, err)
+	}
+	if err := errors.Join(os.RemoveAll(log), os.Mkdir(log, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := again(home); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("%v", err)
+	}
+}

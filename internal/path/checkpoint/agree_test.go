@@ -70,3 +70,58 @@ func TestATreeHoldsExactlyWhatWasWritten(t *testing.T) {
 		}
 	}
 }
+
+// What a path that git sees no edit at has to be looked at for.
+func TestAPathThatIsAsTheBaseHasItIsPlain(t *testing.T) {
+	s := &snapshot{out: map[string]bool{"out": true}}
+	for f, want := range map[*workspace.Found]bool{
+		{Path: "a"}: true,
+		{Path: "a", Fact: policy.Fact{HardLinks: 1}}:    true,
+		{Path: "a", Fact: policy.Fact{HardLinks: 2}}:    false,
+		{Path: "a", Fact: policy.Fact{SetID: true}}:     false,
+		{Path: "a", Fact: policy.Fact{Special: "fifo"}}: false,
+		{Path: "out"}: false,
+	} {
+		if got := s.plain(*f); got != want {
+			t.Errorf("%+v is plain: %t", *f, got)
+		}
+	}
+}
+
+func TestARecordNamesAsMuchAsItMayAndNoMore(t *testing.T) {
+	files := func(n, bytes int) []string { return slices.Repeat([]string{strings.Repeat("x", bytes)}, n) }
+	for name, row := range map[string]struct {
+		changed []string
+		want    int
+	}{
+		"nothing":            {nil, 0},
+		"the most files":     {files(filesNamed, 1), filesNamed},
+		"a file more":        {files(filesNamed+1, 1), filesNamed},
+		"the most bytes":     {files(64, filesNamedBytes/64), 64},
+		"a byte more":        {append(files(64, filesNamedBytes/64), "x"), 64},
+		"a name that is all": {files(1, filesNamedBytes+1), 0},
+	} {
+		c := Checkpoint{FilesChanged: row.changed}
+		if c.bound(); len(c.FilesChanged) != row.want || c.Total() != len(row.changed) {
+			t.Errorf("%s: %d of %d are named", name, len(c.FilesChanged), c.Total())
+		}
+	}
+	for more, want := range map[int]workspace.LeftOver{
+		0: {Folder: "f", Files: 1, Bytes: 2}, 1: {Folder: "1 more folders", Files: 1, Bytes: 2}, 3: {Folder: "3 more folders", Files: 3, Bytes: 6},
+	} {
+		c := Checkpoint{LeftOver: slices.Repeat([]workspace.LeftOver{{Folder: "f", Files: 1, Bytes: 2}}, foldersNamed+more)}
+		c.LeftOver = slices.Clip(c.LeftOver)
+		if c.bound(); len(c.LeftOver) != foldersNamed+min(more, 1) || c.LeftOver[len(c.LeftOver)-1] != want {
+			t.Errorf("%d folders, the last %+v", len(c.LeftOver), c.LeftOver[len(c.LeftOver)-1])
+		}
+	}
+	for more, want := range map[int]string{0: "", 1: "1 more violations are not listed", 5: "5 more violations are not listed"} {
+		c := Checkpoint{Violations: slices.Repeat([]policy.Violation{{Constraint: "usual"}}, violationsNamed+more)}
+		c.Violations[len(c.Violations)-1].Constraint = "rare"
+		c.bound()
+		last := len(c.Violations) - min(more, 1)
+		if last != violationsNamed || c.Violations[last-1].Constraint != "rare" || want != "" && c.Violations[last].Message != want {
+			t.Errorf("%d more: %d violations, the last of them %+v", more, last, c.Violations[last-1:])
+		}
+	}
+}

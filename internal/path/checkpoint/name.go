@@ -12,7 +12,7 @@ import (
 // little stricter than git: a component that some file system takes for .git is none.
 // What is left out here is named by policy (SV-064).
 func holdable(path string) bool {
-	if path == "" || path[0] == '/' || strings.IndexByte(path, 0) >= 0 {
+	if strings.IndexByte(path, 0) >= 0 {
 		return false
 	}
 	for part := range strings.SplitSeq(path, "/") {

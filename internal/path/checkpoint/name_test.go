@@ -41,12 +41,12 @@ func FuzzWhatIsHoldableGitTakes(f *testing.F) {
 }
 
 func TestEverySpellingOfGitIsLeftOut(t *testing.T) {
-	for _, p := range []string{".git", "a/.git/b", ".GIT/x", "git~1/x", "GIT~2", ".git.", ".git /x", ".g\u200cit", ".git::$INDEX_ALLOCATION/x", `a\.git\b`, "", "/a", "a//b", "a/../b", "."} {
+	for _, p := range []string{".git", "a/.git/b", ".GIT/x", "git~1/x", "GIT~2", ".git.", ".git /x", ".g\u200cit", ".git::$INDEX_ALLOCATION/x", `a\.git\b`, "", "/a", "a//b", "a/../b", ".", "\x00", "a\x00b", "git~10"} {
 		if holdable(p) {
 			t.Errorf("%q could get into a tree", p)
 		}
 	}
-	for _, p := range []string{".gitignore", "a/.github/b", "git", "git~", "a.git", "...", "-rf", "a\nb", "\xff"} {
+	for _, p := range []string{".gitignore", "a/.github/b", "git", "git~", "git~1a", "git~a", "a.git", "...", "-rf", "a\nb", "\xff"} {
 		if !holdable(p) {
 			t.Errorf("%q is left out", p)
 		}

@@ -123,6 +123,8 @@ func TestAHelloIsReadHoweverItIsCut(t *testing.T) {
 		{"one of 64 KiB that has begun", records([]byte{1, 1, 0, 0}), Hello{}, true},
 		{"one of 64 KiB and a byte", records([]byte{1, 1, 0, 1}), Hello{Why: "its TLS hello is longer than 64 KiB"}, false},
 		{"one of 16 MiB", records([]byte{1, 0xff, 0xff, 0xff}), Hello{Why: "its TLS hello is longer than 64 KiB"}, false},
+		{"the longest record, that has begun", []byte{22, 3, 1, 0x40, 0}, Hello{}, true},
+		{"a longer record", []byte{22, 3, 1, 0x40, 1}, Hello{Why: "its TLS hello is broken"}, false},
 		{"an empty record", []byte{22, 3, 1, 0, 0}, Hello{Why: "its TLS hello is broken"}, false},
 	} {
 		h, more := ReadHello(c.bytes)
