@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"sallyport/internal/base/disk"
@@ -80,12 +81,16 @@ func openRepo(t tb, top string) repo {
 func newRepo(t tb, top string, files map[string]blob) repo {
 	t.Helper()
 	gitIn(t, top, "", "init", "-q", "-b", "main", "--template=")
-	gitIn(t, top, "", "config", "user.name", "P")
-	gitIn(t, top, "", "config", "user.email", "p@example.org")
 	r := openRepo(t, top)
-	commit := r.approve(t, "", files)
-	gitIn(t, top, "", "update-ref", "refs/heads/main", string(commit))
-	gitIn(t, top, "", "reset", "-q", "--hard")
+	config, err := os.OpenFile(filepath.Join(r.CommonDir, "config"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer config.Close()
+	if _, err := config.WriteString("[user]\n\tname = P\n\temail = p@example.org\n"); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, top, "", "reset", "-q", "--hard", string(r.approve(t, "", files)))
 	return r
 }
 
@@ -209,10 +214,11 @@ type picture struct {
 
 func look(t tb, top string) picture {
 	t.Helper()
+	head, status, _ := strings.Cut(gitIn(t, top, "", "status", "--porcelain=v1", "-z", "--branch", "--ignored"), "\x00")
 	return picture{
-		refs:   gitIn(t, top, "", "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags") + gitIn(t, top, "", "symbolic-ref", "HEAD"),
+		refs:   gitIn(t, top, "", "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags") + head,
 		index:  gitIn(t, top, "", "ls-files", "-s", "-v"),
-		status: gitIn(t, top, "", "status", "--porcelain=v1", "-z", "--ignored"),
+		status: status,
 		tree:   walk(t, top, ".git"),
 	}
 }
@@ -343,7 +349,10 @@ func testRepo(t *testing.T, files map[string]blob) repo {
 	return newRepo(t, t.TempDir(), files)
 }
 
-var hostMu sync.Mutex
+var (
+	hostMu sync.Mutex
+	bare   = map[string]fstest.MapFS{} // object format → what git makes of a host's repository, made once
+)
 
 // beside is a repository of the host's, next to the person's, which is where tests write what is to land.
 func beside(ctx context.Context, p git.Project, _ ...git.OID) (git.Dir, error) {
@@ -353,11 +362,35 @@ func beside(ctx context.Context, p git.Project, _ ...git.OID) (git.Dir, error) {
 	if _, err := os.Stat(path); err == nil {
 		return git.Dir{Path: path}, nil
 	}
-	dir, err := git.InitBare(ctx, disk.Ops{}, path, p.ObjectFormat)
+	dir, err := git.Dir{Path: path}, error(nil)
+	if made, ok := bare[p.ObjectFormat]; ok {
+		err = os.CopyFS(path, made)
+	} else if dir, err = git.InitBare(ctx, disk.Ops{}, path, p.ObjectFormat); err == nil {
+		bare[p.ObjectFormat], err = inMemory(path)
+	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(path, "objects/info/alternates"), []byte(p.CommonDir+"/objects\n"), 0o644)
 	}
 	return dir, err
+}
+
+// inMemory is what lies below a folder.
+func inMemory(dir string) (fstest.MapFS, error) {
+	all := fstest.MapFS{}
+	return all, fs.WalkDir(os.DirFS(dir), ".", func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		all[p] = &fstest.MapFile{Mode: info.Mode()}
+		if !e.IsDir() {
+			all[p].Data, err = os.ReadFile(filepath.Join(dir, p))
+		}
+		return err
+	})
 }
 
 // refsBeside are the refs of ours that are left in the repository that beside made.

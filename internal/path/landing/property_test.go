@@ -116,8 +116,8 @@ func TestLandingAndRollingBackIsByteIdenticalForAnyTrees(t *testing.T) {
 // after compares all that git sees with a tree; "" if it is that.
 func after(t tb, top, source string) string {
 	t.Helper()
-	want := gitIn(t, top, "", "rev-parse", source+"^{tree}")
-	if got := gitIn(t, top, "", "rev-parse", "main^{tree}"); got != want {
+	want, got, _ := strings.Cut(gitIn(t, top, "", "rev-parse", source+"^{tree}", "main^{tree}"), "\n")
+	if got != want {
 		return "the branch has another tree"
 	}
 	if got := gitIn(t, top, "", "write-tree"); got != want {

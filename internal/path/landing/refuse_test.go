@@ -38,6 +38,8 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			}
 		}
 	}
+	w := &world{template: t.TempDir()}
+	w.made, w.order = plainIn(t, w.template)
 	for _, c := range []struct {
 		name  string
 		make  func(*testing.T, repo, *landing.Order)
@@ -167,7 +169,7 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		{"other bytes than were approved", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].New = o.Edits[1].Old }, nil, "not what was approved", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, o := plain(t)
+			r, o := w.copy(t)
 			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
 			computed, err := l.Compute(gittest.Context(t), o)
 			if err != nil {
@@ -202,7 +204,12 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 // plain is a clean repository with a branch that conflicts, and a change that touches every kind of path.
 func plain(t *testing.T) (repo, landing.Order) {
 	t.Helper()
-	r := testRepo(t, map[string]blob{"a": text("a\n"), "clash": text("0\n"), "gone": text("g\n"), "dir/f": text("f\n"), "d2f/x": text("x\n")})
+	return plainIn(t, t.TempDir())
+}
+
+func plainIn(t *testing.T, top string) (repo, landing.Order) {
+	t.Helper()
+	r := newRepo(t, top, map[string]blob{"a": text("a\n"), "clash": text("0\n"), "gone": text("g\n"), "dir/f": text("f\n"), "d2f/x": text("x\n")})
 	gitIn(t, r.Top, "", "branch", "conflicting")
 	put(t, filepath.Join(r.Top, "clash"), "1\n", 0o644)
 	gitIn(t, r.Top, "", "commit", "-qam", "one")
