@@ -199,14 +199,18 @@ func TestADaemonThatStaysSweepsEveryDay(t *testing.T) {
 		after(1, 2, 0)
 		left = func() error { return errors.New("cannot tell") }
 		after(sweepEvery, 3, 1)
-		o.put("repos", "a file")
 		left = func() error { return nil }
-		if err := o.Workspaces.Remove(t.Context(), id.NewChange()); err != nil {
-			t.Error(err)
-		}
-		after(0, 3, 1)
-		if n := strings.Count(said.String(), "what every change adds to could not be made smaller"); n != 1 {
-			t.Errorf("the daemon's log has %q", said.String())
+		for told := range 2 { // that what every change adds to could not be made smaller
+			if err := o.Workspaces.Remove(t.Context(), id.NewChange()); err != nil {
+				t.Error(err)
+			}
+			after(0, 3, 1)
+			if n := strings.Count(said.String(), "could not be made smaller"); n != told {
+				t.Errorf("the daemon's log has %q", said.String())
+			}
+			if told == 0 {
+				o.put("repos", "a file")
+			}
 		}
 		left = func() error { end(); return ctx.Err() }
 		after(sweepEvery, 4, 1)

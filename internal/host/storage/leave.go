@@ -194,7 +194,7 @@ func (s *Steward) Machine(ctx context.Context) ([]Piece, error) {
 		if !whole.Exists(filepath.Join(runtime, hashOf(s.Socket))) && runtime != filepath.Dir(filepath.Dir(s.Socket)) {
 			continue // an empty one there is not of this home's making
 		}
-		if above, folder, err := beneath.PlaceOf(runtime); err == nil && folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
+		if above, folder, _ := beneath.PlaceOf(runtime); folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
 			out.Pieces = append(out.Pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
 		}
 	}
