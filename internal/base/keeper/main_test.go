@@ -124,6 +124,7 @@ func playDaemon(verb, home string) int {
 			fmt.Println("not yet")
 			return 3
 		}
+		fmt.Println("without a row")
 		return 0
 	}
 	line, err := Answer()

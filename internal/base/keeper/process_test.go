@@ -64,7 +64,7 @@ func TestNothingSurvivesATrialThatGoesBack(t *testing.T) {
 		t.Errorf("these run on: %v", left)
 	}
 	raw, err := os.ReadFile(plays(home, "log"))
-	if err != nil || strings.Count(string(raw), `not yet`) != 1 {
+	if err != nil || strings.Count(string(raw), `not yet`) != 1 || strings.Count(string(raw), "without a row\n") != 1 {
 		t.Errorf("the log does not say what the way back said: %v", err)
 	}
 	if left := lies(t, home); left != "" {

@@ -155,8 +155,9 @@ func revert(ctx context.Context, home string, r Record) error {
 	is, _ := deadman.Look(cmd.Process.Pid)
 	err = cmd.Wait()
 	left := endSurvivors(is)
-	if cmd.ProcessState.Success() {
-		return nil // whatever of it does not end
+	if cmd.ProcessState.Success() { // whatever of it does not end
+		_, _ = os.Stderr.Write(out.last) // what could not come back is told there alone
+		return nil
 	}
 	return fmt.Errorf("%w: %q", errors.Join(err, context.Cause(ctx), left), bytes.TrimSpace(out.last))
 }
