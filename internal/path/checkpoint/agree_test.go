@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,6 +68,21 @@ func TestATreeHoldsExactlyWhatWasWritten(t *testing.T) {
 		}
 		if err := s.agree(writes); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Who corrects a change is told each path that breaks a rule, and whether one is broken that is about no single path.
+func TestThePathsThatBreakARuleAreNamed(t *testing.T) {
+	s := &snapshot{search: &search{}, judged: []policy.Change{{Edit: git.Edit{Path: "a"}}, {Edit: git.Edit{Path: "b"}}}}
+	for want, files := range map[string][]string{" false": nil, "b false": {"b", "b"}, "a b false": {"b", "a"}, "a true": {"a", ""}, " true": {""}} {
+		var violations []policy.Violation
+		for _, file := range files {
+			violations = append(violations, policy.Violation{File: file})
+		}
+		paths, whole := s.breaking(violations)
+		if got := fmt.Sprint(strings.Join(paths, " "), " ", whole); got != want {
+			t.Errorf("of %q %s, want %s", files, got, want)
 		}
 	}
 }
