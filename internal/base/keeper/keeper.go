@@ -22,6 +22,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/release"
 )
 
 // Program is the keeper's name beside the other programs.
@@ -100,13 +101,18 @@ func serve(home string, stderr io.Writer, most Limits) (status int, err error) {
 	defer family.leave()
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
-	return keep(ctx, parts{
+	status, err = keep(ctx, parts{
 		start: func(last Last, digest string) (child, error) {
 			return family.start(home, digest, Hello{Keeper: self, Last: last, Limits: within.Limits}, h.r.Step.onTrial(), unlimited)
 		},
 		late: &landings{dir: filepath.Join(home, ".state", "deadman"), now: deadman.Now},
 		host: h, died: died, family: family, tell: tell,
 	})
+	if releases := release.In(home, disk.Ops{}); status > 0 && status != ExitTaken && releases.Moved() {
+		tell("the home was brought to another release than the installed one; if that does not start any more, remove %s, and serve takes the installed one",
+			filepath.Join(releases.Dir, release.Installed))
+	}
+	return status, err
 }
 
 // ErrKept says that another keeper has the home.

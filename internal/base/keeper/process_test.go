@@ -72,6 +72,49 @@ func TestNothingSurvivesATrialThatGoesBack(t *testing.T) {
 	}
 }
 
+// A release that was kept and does not start any more would otherwise be started for ever, whatever is installed.
+func TestAReleaseThatDoesNotStartTellsTheWayToTheInstalledOne(t *testing.T) {
+	home := furnish(t, false)
+	releases := release.In(home, disk.Ops{})
+	if err := releases.Install(filepath.Join(home, "old"), release.Release{}); err != nil {
+		t.Fatal(err)
+	}
+	serves := func() string {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "/proc/self/exe", "serve", home).CombinedOutput()
+		if ended := new(exec.ExitError); !errors.As(err, &ended) || ended.ExitCode() != 3 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	fails := func(name string) string {
+		t.Helper()
+		from := filepath.Join(home, name)
+		err := errors.Join(os.Mkdir(from, 0o700), os.WriteFile(filepath.Join(from, release.Program), []byte("#!/bin/sh\n# "+name+"\nexit 3\n"), 0o700))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return from
+	}
+	broken, err := releases.Put(fails("broken"), release.Release{})
+	if err == nil {
+		err = releases.Turn(broken.Digest)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := "remove " + filepath.Join(releases.Dir, release.Installed)
+	if out := serves(); !strings.Contains(out, way) {
+		t.Errorf("it says %q", out)
+	}
+	if err := releases.Install(fails("installed"), release.Release{}); err != nil {
+		t.Fatal(err)
+	}
+	if out := serves(); strings.Contains(out, way) {
+		t.Errorf("of what is installed it says %q", out)
+	}
+}
+
 // Services that somebody restarted long before are the keeper's children by then, too.
 func TestWhatBeganBeforeADaemonIsNotItsSurvivor(t *testing.T) {
 	began := func() (*exec.Cmd, deadman.Process) {

@@ -88,7 +88,7 @@ func (f Folder) Install(from string, r Release) error {
 		return fmt.Errorf("install the programs in %q: %w", from, err)
 	}
 	of := digest(files, "")
-	if last, err := f.points("installed"); err == nil && last == of {
+	if last, err := f.points(Installed); err == nil && last == of {
 		if now, err := f.Current(); err == nil {
 			if _, err := f.whole(now); err == nil {
 				return nil
@@ -100,7 +100,7 @@ func (f Folder) Install(from string, r Release) error {
 		err = f.Use(is.Digest)
 	}
 	if err == nil {
-		err = f.pointOnce("installed", of)
+		err = f.pointOnce(Installed, of)
 	}
 	return err
 }

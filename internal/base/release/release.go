@@ -41,6 +41,9 @@ var programs = []string{Program, "sallyport-runner", "sallyport-tool"}
 // Programs are all that a release may be made of, by name.
 func Programs() []string { return slices.Clone(programs) }
 
+// Installed is the link beside the releases that names the programs that Install had last. Without it the next count as others.
+const Installed = "installed"
+
 const (
 	card    = "release.json"
 	cardMax = 1 << 20 // bytes
@@ -287,6 +290,21 @@ func (f Folder) Current() (string, error) { return f.points("current") }
 
 // Previous returns the digest of the one that was current, and kept, before; an error as Current's.
 func (f Folder) Previous() (string, error) { return f.points("previous") }
+
+// Moved reports whether the current release is of other programs than those that Install had last: the home was brought to them since.
+// Where that cannot be told it was not.
+func (f Folder) Moved() bool {
+	last, err := f.points(Installed)
+	if err != nil {
+		return false
+	}
+	now, err := f.Current()
+	if err != nil {
+		return false
+	}
+	r, err := f.Read(now)
+	return err == nil && digest(r.Files, "") != last
+}
 
 // Image returns the digest of the image that sandboxes start from by the current release; "" = the machine's own programs, or no release
 // was used yet.

@@ -382,13 +382,22 @@ func TestOnlyOtherProgramsThanLastTimeAreInstalled(t *testing.T) {
 		}
 		current("installing "+says, want)
 	}
+	if f.Moved() {
+		t.Error("a home without releases was brought to another one")
+	}
 	install(old, "old", "old")
 	kept := put(t, f, "kept", 0)
 	if err := f.Turn(kept.Digest); err != nil {
 		t.Fatal(err)
 	}
 	install(old, "old", "kept")
+	if !f.Moved() {
+		t.Error("the home was not brought to what was kept")
+	}
 	install(newer, "newer", "newer")
+	if f.Moved() {
+		t.Error("the home was brought to another release than what was just installed")
+	}
 	install(old, "old", "old")
 	use(t, f, kept.Digest)
 	if err := os.Remove(filepath.Join(f.Dir, kept.Digest, "sallyport-tool")); err != nil {
