@@ -58,8 +58,10 @@ demo: setup build ## changes land, go on trial and are rolled back; under two mi
 	@demo/run
 
 # The tests start themselves again many times, and a race binary sleeps a second at each exit. The longest packages come first, so that
-# none ends alone. Vet has looked at all of it by then, and would look again at a part.
-test: setup-test agents build vet ## every test, with the race detector; as root also as an ordinary user
+# none ends alone. Vet has looked at all of it by then, and would look again at a part. What is compiled twice, with the race detector and
+# without, is compiled side by side: each has moments in which all waits for one large package.
+test: setup-test agents ## every test, with the race detector; as root also as an ordinary user
+	@$(MAKE) --no-print-directory -j2 build vet
 	@echo "test: SALLYPORT_SEED=$(SALLYPORT_SEED) takes the same points of the loops, and the same cases of properties, again"
 	GORACE=atexit_sleep_ms=0 scripts/in-memory $(GO) test -mod=readonly $(RACE) -vet=off -p $(AT_ONCE) -timeout 45m $(LONGEST) ./...
 	@scripts/in-memory scripts/test-as-user
