@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/store/sqlite"
 )
@@ -57,7 +58,8 @@ func GoBack(ctx context.Context, o Options) error {
 	}
 	defer held.Close()
 
-	if err := (hosted{d}).revertDatabase(ctx, r); err != nil {
+	unread, err := (hosted{d}).revertDatabase(ctx, r)
+	if err != nil {
 		return err
 	}
 	if err := d.build(ctx, state); err != nil {
@@ -67,7 +69,17 @@ func GoBack(ctx context.Context, o Options) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _ = d.readers.Run(reading) }()
-	return d.control.TakeHostBack(ctx, id.Change(r.Change), confirm.WentBack(r))
+	return d.control.TakeHostBack(ctx, id.Change(r.Change), wentBack(r, unread))
+}
+
+// wentBack is why the host goes back, and what is missing since: who reads it in a conversation looks into no log.
+func wentBack(r keeper.Record, unread string) trial.Decision {
+	why := confirm.WentBack(r)
+	if unread != "" {
+		why.TimedOut = false // those words are fixed, and say no more
+		why.Reason += "; what was written in the meantime could not be read, and is in " + unread + " alone"
+	}
+	return why
 }
 
 // RehearseBack brings a database that a candidate for the host has used back to how it was before, and opens it: what a way back over
@@ -147,18 +159,19 @@ func (d hosted) guardian(state string) guard.Keeper {
 	return d.watcher(state)
 }
 
-// revertDatabase gives the old host its database again, if the new one has brought it to another schema.
-func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) error {
+// revertDatabase gives the old host its database again, if the new one has brought it to another schema. unread is where one is that could
+// not be read.
+func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) (unread string, err error) {
 	snapshot := d.snapshot(id.Change(r.Change))
 	if _, err := os.Lstat(snapshot); errors.Is(err, fs.ErrNotExist) { // it went no further than arming
-		return nil
+		return "", nil
 	}
 	done, err := sqlite.Revert(ctx, d.database(), snapshot, d.Ops)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if done.Done {
 		d.log.Warn("the database has the schema again that it had before", "change", r.Change, "carried over", done.Carried, "changed elsewhere", done.Elsewhere, "not carried over", done.Left, "set aside", done.Unread)
 	}
-	return nil
+	return done.Unread, nil
 }

@@ -20,6 +20,7 @@ import (
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/path/trial"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/store"
@@ -75,6 +76,22 @@ func (s slowly) Deliver(ctx context.Context, m channel.Message) (string, error) 
 }
 
 // TestADaemonsChannelsHearWhatItsHostDoes holds that a hand-over reaches the channels of the daemon, and that they know when it is quiet.
+// What a trial wrote into a database that cannot be read is missed by whoever spoke with the assistant meanwhile: they are told, also after a
+// time-out, whose words are fixed.
+func TestThatADatabaseCouldNotBeReadIsToldWithWhyTheHostGoesBack(t *testing.T) {
+	for _, c := range []struct{ why, unread, want string }{
+		{keeper.Unconfirmed, "", trial.TimeoutSay},
+		{keeper.Unconfirmed, "/h/db.unread", "Rolled back to previous version — deadman timeout; what was written in the meantime could not be read, and is in /h/db.unread alone"},
+		{"it was silent", "", "Rolled back to previous version — it was silent"},
+		{"it was silent", "/h/db.unread", "Rolled back to previous version — it was silent; what was written in the meantime could not be read, and is in /h/db.unread alone"},
+	} {
+		d := wentBack(keeper.Record{Why: c.why}, c.unread)
+		if got := (trial.Trial{}).Decide(d).Said(); got != c.want || d.To != trial.RolledBack {
+			t.Errorf("%s, %q: it is %s, and says %q", c.why, c.unread, d.To, got)
+		}
+	}
+}
+
 func TestADaemonsChannelsHearWhatItsHostDoes(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		d := &Daemon{Options: Options{Home: t.TempDir()}, log: slog.New(slog.DiscardHandler), control: control.New(h.Parts)}
