@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,18 +179,27 @@ func TestEverythingInTheStateOfAHomeHasAKind(t *testing.T) {
 func TestADaemonThatStaysSweepsEveryDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t)
+		var mu sync.Mutex // a timer of the bubble orders nothing for the race detector
 		var said bytes.Buffer
 		o.Log = slog.New(slog.NewTextHandler(&said, nil))
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		sweeps, left := 0, func() error { return nil }
-		o.Left = []leftover.Part{part(func(context.Context) ([]leftover.Item, error) { sweeps++; return nil, left() })}
+		o.Left = []leftover.Part{part(func(context.Context) ([]leftover.Item, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			sweeps++
+			return nil, left()
+		})}
+		mu.Lock()
 		ran := make(chan error, 1)
 		go func() { ran <- o.Run(ctx) }()
 		after := func(d time.Duration, want, told int) {
 			t.Helper()
+			mu.Unlock()
 			time.Sleep(d)
 			synctest.Wait()
+			mu.Lock()
 			if n := strings.Count(said.String(), "the sweep did not finish"); sweeps != want || n != told {
 				t.Errorf("after %s it has swept %d times and told %d times, want %d and %d", d, sweeps, n, want, told)
 			}
@@ -214,6 +224,7 @@ func TestADaemonThatStaysSweepsEveryDay(t *testing.T) {
 		}
 		left = func() error { end(); return ctx.Err() }
 		after(sweepEvery, 4, 1)
+		mu.Unlock()
 		if err := <-ran; err != nil {
 			t.Error(err)
 		}
