@@ -171,7 +171,7 @@ func (p *process) lastWords() error {
 	switch {
 	case said != "":
 		return fmt.Errorf("the sandbox's init ended by itself: %q", said)
-	case !asked:
+	case !asked && p.heard == nil:
 		return errors.New("something outside of the sandbox ended it")
 	}
 	return nil
@@ -313,24 +313,34 @@ func (p *process) Kill() {
 		return
 	}
 	p.asked = true
-	if p.init == nil {
-		return
-	}
-	_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
-	_ = p.cmd.Process.Kill()                                         // a frozen bwrap would never see that init is gone
+	p.end()
 }
 
-// abandon ends the tree also where it is not up: nobody waits for that any more.
+// abandon ends the tree also where it is not up: nobody waits for that any more. One that is up has not been asked to end by that: it may
+// be abandoned because something outside has ended it.
 func (p *process) abandon() {
 	p.mu.Lock()
-	if !p.over && p.init == nil {
+	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	if p.init == nil {
+		p.asked = true
 		for _, child := range childrenOf(p.cmd.Process.Pid) {
 			_ = unix.Kill(child, unix.SIGKILL) // gone already is as good
 		}
 		_ = p.cmd.Process.Kill()
 	}
-	p.mu.Unlock()
-	p.Kill()
+	p.end()
+}
+
+// end ends a tree that is up. The caller holds mu.
+func (p *process) end() {
+	if p.init == nil {
+		return
+	}
+	_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
+	_ = p.cmd.Process.Kill()                                         // a frozen bwrap would never see that init is gone
 }
 
 // Wait blocks until nothing of the sandbox is left. An error says that this

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/port/sandbox"
 )
@@ -41,6 +44,28 @@ func testKill(t *testing.T, s Setup) {
 			t.Errorf("left alive: %s", strings.Join(left, " "))
 		}
 		p.Kill()
+	})
+	t.Run("what ends it from outside, and was not asked to, is no end of the program's", func(t *testing.T) {
+		mark := marker()
+		spec := s.Spec(t, "touch ready; exec sleep "+mark)
+		p := s.start(t, spec)
+		ready(t, spec, mark, 1)
+		program := alive(t, "sleep\x00"+mark)
+		if len(program) != 1 {
+			t.Fatalf("the processes of the program are %q", program)
+		}
+		stat, err := os.ReadFile("/proc/" + program[0] + "/stat")
+		must(t, err)
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		above, err := strconv.Atoi(strings.Fields(rest)[1]) // it dies before who waits for it has seen that
+		must(t, err)
+		must(t, unix.Kill(above, unix.SIGKILL))
+		if exit, err := p.Wait(); err == nil || exit.Signal != "SIGKILL" {
+			t.Errorf("%+v, %v", exit, err)
+		}
+		if left := alive(t, mark); len(left) > 0 {
+			t.Errorf("left alive: %s", strings.Join(left, " "))
+		}
 	})
 	t.Run("the end of the program is the end of what it left behind", func(t *testing.T) {
 		mark := marker()
