@@ -164,6 +164,14 @@ func (w *hosting) dies(t *testing.T, word, step, where string) {
 	d := w.kept(t, disktest.KillAt+"="+where, disktest.KillLog+"="+log, killStep+"="+step)
 	said := newSwapper("")
 	at := w.decides(t, word, d.gone, said)
+	died := func() (bool, error) {
+		raw, err := os.ReadFile(log)
+		return strings.Contains(string(raw), "\nkilled "), err
+	}
+	if is, _ := died(); where != never && !is { // or it dies under the eyes of who judges it
+		w.quit(t, d)
+		d = w.kept(t)
+	}
 	w.judgeHost(t, d, at, said, word == "confirm" && where == never)
 	w.quit(t, d)
 	if w.newer {
@@ -172,7 +180,7 @@ func (w *hosting) dies(t *testing.T, word, step, where string) {
 		sqlitetest.WentBack(t, back)
 	}
 	if where != never {
-		if raw, err := os.ReadFile(log); err != nil || !strings.Contains(string(raw), "\nkilled ") {
+		if is, err := died(); !is {
 			t.Logf("nobody came to %s of step %s: %v", where, step, err)
 		}
 		d = w.kept(t) // the dead may have been about to end
