@@ -9,6 +9,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"sallyport/internal/base/disk"
@@ -58,7 +59,7 @@ func GoBack(ctx context.Context, o Options) error {
 	}
 	defer held.Close()
 
-	unread, err := (hosted{d}).revertDatabase(ctx, r)
+	done, err := (hosted{d}).revertDatabase(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -69,15 +70,22 @@ func GoBack(ctx context.Context, o Options) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _ = d.readers.Run(reading) }()
-	return d.control.TakeHostBack(ctx, id.Change(r.Change), wentBack(r, unread))
+	return d.control.TakeHostBack(ctx, id.Change(r.Change), wentBack(r, done))
 }
 
 // wentBack is why the host goes back, and what is missing since: who reads it in a conversation looks into no log.
-func wentBack(r keeper.Record, unread string) trial.Decision {
+func wentBack(r keeper.Record, done sqlite.Reverted) trial.Decision {
 	why := confirm.WentBack(r)
-	if unread != "" {
+	missing := ""
+	switch {
+	case done.Unread != "":
+		missing = "could not be read, and is in " + filepath.Join(".state", filepath.Base(done.Unread)) + " alone"
+	case done.Lost:
+		missing = "is lost: its database was gone"
+	}
+	if missing != "" {
 		why.TimedOut = false // those words are fixed, and say no more
-		why.Reason += "; what was written in the meantime could not be read, and is in " + unread + " alone"
+		why.Reason += "; what was written in the meantime " + missing
 	}
 	return why
 }
@@ -159,19 +167,15 @@ func (d hosted) guardian(state string) guard.Keeper {
 	return d.watcher(state)
 }
 
-// revertDatabase gives the old host its database again, if the new one has brought it to another schema. unread is where one is that could
-// not be read.
-func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) (unread string, err error) {
+// revertDatabase gives the old host its database again, if the new one has brought it to another schema.
+func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) (sqlite.Reverted, error) {
 	snapshot := d.snapshot(id.Change(r.Change))
 	if _, err := os.Lstat(snapshot); errors.Is(err, fs.ErrNotExist) { // it went no further than arming
-		return "", nil
+		return sqlite.Reverted{}, nil
 	}
 	done, err := sqlite.Revert(ctx, d.database(), snapshot, d.Ops)
-	if err != nil {
-		return "", err
-	}
-	if done.Done {
+	if err == nil && done.Done {
 		d.log.Warn("the database has the schema again that it had before", "change", r.Change, "carried over", done.Carried, "changed elsewhere", done.Elsewhere, "not carried over", done.Left, "set aside", done.Unread)
 	}
-	return done.Unread, nil
+	return done, err
 }

@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/store"
+	"sallyport/internal/store/sqlite"
 )
 
 // TestAHostComesToRestBeforeAnotherTakesItsPlace holds the order of a hand-over: turns end, then what they said leaves; and what does not
@@ -75,23 +76,29 @@ func (s slowly) Deliver(ctx context.Context, m channel.Message) (string, error) 
 	return s.Driver.Deliver(ctx, m)
 }
 
-// TestADaemonsChannelsHearWhatItsHostDoes holds that a hand-over reaches the channels of the daemon, and that they know when it is quiet.
 // What a trial wrote into a database that cannot be read is missed by whoever spoke with the assistant meanwhile: they are told, also after a
 // time-out, whose words are fixed.
 func TestThatADatabaseCouldNotBeReadIsToldWithWhyTheHostGoesBack(t *testing.T) {
-	for _, c := range []struct{ why, unread, want string }{
-		{keeper.Unconfirmed, "", trial.TimeoutSay},
-		{keeper.Unconfirmed, "/h/db.unread", "Rolled back to previous version — deadman timeout; what was written in the meantime could not be read, and is in /h/db.unread alone"},
-		{"it was silent", "", "Rolled back to previous version — it was silent"},
-		{"it was silent", "/h/db.unread", "Rolled back to previous version — it was silent; what was written in the meantime could not be read, and is in /h/db.unread alone"},
+	unread, lost := sqlite.Reverted{Unread: "/home/.state/db.unread"}, sqlite.Reverted{Lost: true}
+	for _, c := range []struct {
+		why  string
+		done sqlite.Reverted
+		want string
+	}{
+		{keeper.Unconfirmed, sqlite.Reverted{}, trial.TimeoutSay},
+		{keeper.Unconfirmed, unread, "Rolled back to previous version — deadman timeout; what was written in the meantime could not be read, and is in .state/db.unread alone"},
+		{"it was silent", sqlite.Reverted{}, "Rolled back to previous version — it was silent"},
+		{"it was silent", unread, "Rolled back to previous version — it was silent; what was written in the meantime could not be read, and is in .state/db.unread alone"},
+		{"it was silent", lost, "Rolled back to previous version — it was silent; what was written in the meantime is lost: its database was gone"},
 	} {
-		d := wentBack(keeper.Record{Why: c.why}, c.unread)
+		d := wentBack(keeper.Record{Why: c.why}, c.done)
 		if got := (trial.Trial{}).Decide(d).Said(); got != c.want || d.To != trial.RolledBack {
-			t.Errorf("%s, %q: it is %s, and says %q", c.why, c.unread, d.To, got)
+			t.Errorf("%s, %+v: it is %s, and says %q", c.why, c.done, d.To, got)
 		}
 	}
 }
 
+// TestADaemonsChannelsHearWhatItsHostDoes holds that a hand-over reaches the channels of the daemon, and that they know when it is quiet.
 func TestADaemonsChannelsHearWhatItsHostDoes(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		d := &Daemon{Options: Options{Home: t.TempDir()}, log: slog.New(slog.DiscardHandler), control: control.New(h.Parts)}

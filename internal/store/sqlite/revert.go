@@ -21,7 +21,8 @@ type Reverted struct {
 	Carried   map[string]int // rows that were written since the snapshot and are kept, by table
 	Elsewhere map[string]int // rows that were written since in other tables, and are as in the snapshot, by table
 	Left      []string       // rows that could not be kept, and why
-	Unread    string         // where the file lies now that could not be read; all that was written since the snapshot is in it alone. "" = it was read
+	Unread    string         // where the file lies now that could not be read; all that was written since the snapshot is in it alone. "" = it was read, or Lost
+	Lost      bool           // there was no file any more; so all that was written since the snapshot is gone
 }
 
 // unread begins the end of the name of a file that could not be read; the time follows.
@@ -174,7 +175,7 @@ func (r *reverting) replace(ctx context.Context, why error) (done Reverted, err 
 		}
 		return whole.Sync(folder)
 	})
-	return Reverted{Done: true, Unread: to, Left: []string{
+	return Reverted{Done: true, Unread: to, Lost: to == "", Left: []string{
 		fmt.Sprintf("all that was written since the snapshot: %v", why), "link codes: whether one was used up cannot be known, so whoever waits for one needs a new one",
 	}}, err
 }

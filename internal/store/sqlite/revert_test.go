@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -277,7 +278,7 @@ func TestAFileOfATrialThatCannotBeReadGoesAsideAndTheSnapshotIsInItsPlace(t *tes
 			put(t, live+"-wal", []byte("the trial's log"))
 			spoiled := read(t, live)
 			done := reverted(t, live, snapshot)
-			if done.Unread == "" || len(done.Left) != 2 || !strings.HasPrefix(done.Left[0], "all that was written since the snapshot: ") || !strings.HasPrefix(done.Left[1], "link codes: ") {
+			if done.Unread == "" || done.Lost || len(done.Left) != 2 || !strings.HasPrefix(done.Left[0], "all that was written since the snapshot: ") || !strings.HasPrefix(done.Left[1], "link codes: ") {
 				t.Fatalf("%+v", done)
 			}
 			if !bytes.Equal(read(t, done.Unread), spoiled) {
@@ -297,6 +298,20 @@ func TestAFileOfATrialThatCannotBeReadGoesAsideAndTheSnapshotIsInItsPlace(t *tes
 			}
 		})
 	}
+}
+
+// Where the file itself is gone there is nothing to look into: that is said, and not that something was kept.
+func TestARevertSaysThatTheDatabaseWasGone(t *testing.T) {
+	live, snapshot := onTrial(t)
+	for _, file := range []string{live, live + "-wal", live + "-shm"} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	if done := reverted(t, live, snapshot); !done.Done || !done.Lost || done.Unread != "" {
+		t.Errorf("%+v", done)
+	}
+	closed(t, open(t, live))
 }
 
 // A crash while the file goes aside: what is beside it follows before the snapshot comes (SECURITY 21).
