@@ -95,7 +95,7 @@ func (a Armed) check(now Moment) error {
 	return nil
 }
 
-// same reports whether both were armed at once, by the same process.
+// same reports whether both were armed at the same time, by the same process.
 func (a Armed) same(b Armed) bool { return a.At.Equal(b.At) && a.Due == b.Due && a.Daemon == b.Daemon }
 
 // Disarm removes a landing's record: its keeper ends. Disarming what is not armed does nothing.

@@ -72,7 +72,8 @@ func TestNothingSurvivesATrialThatGoesBack(t *testing.T) {
 	}
 }
 
-// A release that was kept and does not start any more would otherwise be started for ever, whatever is installed.
+// A service starts its keeper again and again; a release that was kept and does not start any more would be tried each time, whatever is
+// installed.
 func TestAReleaseThatDoesNotStartTellsTheWayToTheInstalledOne(t *testing.T) {
 	home := furnish(t, false)
 	releases := release.In(home, disk.Ops{})
