@@ -313,7 +313,7 @@ func (p *process) Kill() {
 		return
 	}
 	p.asked = true
-	p.end()
+	endTree(p.init, p.cmd.Process)
 }
 
 // abandon ends the tree also where it is not up: nobody waits for that any more. One that is up has not been asked to end by that: it may
@@ -331,16 +331,16 @@ func (p *process) abandon() {
 		}
 		_ = p.cmd.Process.Kill()
 	}
-	p.end()
+	endTree(p.init, p.cmd.Process)
 }
 
-// end ends a tree that is up. The caller holds mu.
-func (p *process) end() {
-	if p.init == nil {
+// endTree ends a sandbox that is up, which has an init.
+func endTree(init *os.File, launcher *os.Process) {
+	if init == nil {
 		return
 	}
-	_ = unix.PidfdSendSignal(int(p.init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
-	_ = p.cmd.Process.Kill()                                         // a frozen bwrap would never see that init is gone
+	_ = unix.PidfdSendSignal(int(init.Fd()), unix.SIGKILL, nil, 0) // gone already is as good
+	_ = launcher.Kill()                                            // a frozen bwrap would never see that init is gone
 }
 
 // Wait blocks until nothing of the sandbox is left. An error says that this
