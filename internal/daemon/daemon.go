@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"syscall"
@@ -351,7 +352,8 @@ func (d *Daemon) serve(ctx context.Context, cancel context.CancelCauseFunc) erro
 }
 
 // watchIdle ends the daemon after IdleAfter without work and without a request. A change that
-// is prepared, worked on, landing, in trial, or could not be taken back keeps it.
+// is prepared, worked on, landing, in trial, or could not be taken back keeps it. While no agent
+// works the machine gets back what memory the last one needed.
 func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(IdleAfter / 15)
 	defer tick.Stop()
@@ -362,7 +364,12 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 			return
 		case <-tick.C:
 			d.trimTargets()
-			if d.Line != nil || d.control.Busy() > 0 || d.chats.Busy() > 0 || d.server.Busy() > 0 || d.control.Owes(ctx) || d.chats.Owes(ctx) || d.channels.Any() || d.users.heard() {
+			working := d.control.Busy() > 0 || d.chats.Busy() > 0
+			if !working {
+				debug.FreeOSMemory() // some milliseconds, where nobody waits
+			}
+
+			if d.Line != nil || working || d.server.Busy() > 0 || d.control.Owes(ctx) || d.chats.Owes(ctx) || d.channels.Any() || d.users.heard() {
 				since = time.Now()
 			} else if time.Since(since) >= IdleAfter {
 				cancel(errIdle)
