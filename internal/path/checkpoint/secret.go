@@ -60,8 +60,12 @@ func (s *search) changes(ctx context.Context, changes []policy.Change) ([]policy
 	at := map[git.OID][]*looked{}
 	var read []git.OID
 	for _, c := range changes {
-		if c.New.Absent() && c.Fact.Special == "" && c.Fact.Unreadable == "" || c.Old == c.New {
-			continue // gone, or no other than before
+		if c.New.Absent() {
+			if c.Fact.Special == "" && c.Fact.Unreadable == "" {
+				continue // gone
+			}
+		} else if c.Old == c.New {
+			continue // no other than before
 		}
 		if kind, blocked := secret.PathRule(named(c)); blocked {
 			out = append(out, policy.Secret{File: c.Path, Kind: kind, Path: true})

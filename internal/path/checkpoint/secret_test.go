@@ -115,6 +115,20 @@ func TestASecretMakesACheckpointInvalidAndIsNotShown(t *testing.T) {
 	}
 }
 
+// What no tree holds is in no record by its name either: a fifo, and a socket.
+func TestASecretInTheNameOfWhatIsNoFileIsNotShown(t *testing.T) {
+	with := ready(t)
+	wt.Edit(t, with.Workspace, wt.Mkdir("x"), wt.Fifo("x/"+awsKey), wt.Socket(github))
+	c := take(t, with).Checkpoint
+	want := []string{"[secret: github-token] secret", "[secret: github-token] special_file", "x/[secret: aws-access-key] secret", "x/[secret: aws-access-key] special_file"}
+	if got := broken(c); !slices.Equal(got, want) {
+		t.Errorf("violations %q, want %q", got, want)
+	}
+	if text, err := json.Marshal(c); err != nil || strings.Contains(string(text), awsKey) || strings.Contains(string(text), github) {
+		t.Errorf("the record shows a secret: %s, %v", text, err)
+	}
+}
+
 // counting counts what was scanned and not merely found again.
 type counting struct {
 	secret.Cache
