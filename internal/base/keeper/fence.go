@@ -29,17 +29,23 @@ type Limits struct {
 // of threads, and each of its sandboxes some hundreds of processes at the most: thousands at once are a fault. A machine that can have
 // fewer keeps half of them.
 func limitsHere() Limits {
-	l := Limits{Memory: 1 << 30, Processes: 4096} // where the machine cannot be asked
+	l := Limits{Memory: 1 << 30, Processes: processesOf("/proc/sys/kernel")} // so much memory where the machine cannot be asked
 	var info syscall.Sysinfo_t
 	if syscall.Sysinfo(&info) == nil {
 		l.Memory = int64(info.Totalram) * int64(info.Unit) / 4 * 3
 	}
+	return l
+}
+
+// processesOf is how many processes a version on trial may have on a machine whose kernel has its settings in dir.
+func processesOf(dir string) int64 {
+	most := int64(4096)
 	for _, name := range []string{"pid_max", "threads-max"} {
-		if n, ok := cgroup.Number("/proc/sys/kernel", name, ""); ok {
-			l.Processes = min(l.Processes, n/2)
+		if n, ok := cgroup.Number(dir, name, ""); ok {
+			most = min(most, n/2)
 		}
 	}
-	return l
+	return most
 }
 
 // fence is the control group that a version on trial is born in, with all that it starts: the kernel holds it to the limits, and names
@@ -60,10 +66,10 @@ func nameOf(home string) string {
 	return fenceName + hex.EncodeToString(sum[:4])
 }
 
-// findFence returns the fence that can be made here, and why there is none otherwise. leftover says what to do with what lies in one that
-// an earlier keeper has left.
-func findFence(home string, most Limits, leftover func(*fence) error) (*fence, error) {
-	name, mounts, own := nameOf(home), cgroup.Mounts(), cgroup.Own()
+// findFence returns the fence that can be made where groups are mounted and this process has its own, and why there is none otherwise.
+// leftover says what to do with what lies in one that an earlier keeper has left.
+func findFence(mounts, own map[string]string, home string, most Limits, leftover func(*fence) error) (*fence, error) {
+	name := nameOf(home)
 	var errs []error
 	for _, find := range []func() (*fence, error){
 		func() (*fence, error) { return unifiedFence(mounts, own, name, os.Getenv(InService) != "") },
@@ -235,18 +241,21 @@ func (f *fence) reached() string {
 
 // end ends all that is within, and removes the groups.
 func (f *fence) end() error {
-	return f.empty(func(pid int) {
-		_ = put(f.processes, "pids.max", "0") // nobody outruns this
-		p, err := os.FindProcess(pid)         // it holds on to this one
-		if err != nil {
-			return
-		}
-		defer func() { _ = p.Release() }()
-		raw, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
-		if strings.Contains(string(raw), "/"+filepath.Base(f.memory)) {
-			_ = p.Kill()
-		}
-	})
+	return f.empty(f.kill)
+}
+
+// kill ends a process if it is within: by now its number may be another's.
+func (f *fence) kill(pid int) {
+	_ = put(f.processes, "pids.max", "0") // nobody outruns this
+	p, err := os.FindProcess(pid)         // it holds on to this one
+	if err != nil {
+		return
+	}
+	defer func() { _ = p.Release() }()
+	raw, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if strings.Contains(string(raw), "/"+filepath.Base(f.memory)) {
+		_ = p.Kill()
+	}
 }
 
 // leave removes the groups of a daemon that is no more on trial and has ended, and lets what it has left run on outside.

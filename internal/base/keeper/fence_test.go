@@ -47,7 +47,7 @@ func forks(home string) {
 // limited skips a test where no control group can be made, and writes the limits of a home.
 func limited(t *testing.T, home string) {
 	t.Helper()
-	if f, err := findFence(t.TempDir(), few, (*fence).end); f.none() {
+	if f, err := findFence(cgroup.Mounts(), cgroup.Own(), t.TempDir(), few, (*fence).end); f.none() {
 		t.Skipf("NO CONTROL GROUP CAN BE MADE HERE, so nothing limits a version on trial: %v", err)
 	}
 	raw, err := json.Marshal(few)
@@ -243,7 +243,7 @@ func TestAFenceEndsOrLeavesWhatIsInIt(t *testing.T) {
 
 // A trial after one that was kept begins in groups of its own: who was kept has left something in them, and what was counted there.
 func TestAFenceBeginsEmpty(t *testing.T) {
-	f, err := findFence(t.TempDir(), few, (*fence).end)
+	f, err := findFence(cgroup.Mounts(), cgroup.Own(), t.TempDir(), few, (*fence).end)
 	if f.none() {
 		t.Skipf("NO CONTROL GROUP CAN BE MADE HERE: %v", err)
 	}
@@ -353,7 +353,7 @@ func TestAGroupThatIsGoneHasNoLimitsToLift(t *testing.T) {
 
 // A sandbox below has limits of its own. That one reaches them is no fault of the daemon.
 func TestALimitThatASandboxReachesIsNotTheDaemons(t *testing.T) {
-	f, err := findFence(t.TempDir(), few, (*fence).end)
+	f, err := findFence(cgroup.Mounts(), cgroup.Own(), t.TempDir(), few, (*fence).end)
 	if f.none() || f.unified() {
 		t.Skipf("NO CONTROL GROUP OF VERSION 1 CAN BE MADE HERE, and with version 2 no sandbox is below: %v", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/base/cgroup"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/release"
@@ -80,7 +81,7 @@ func serve(home string, stderr io.Writer, most Limits) (status int, err error) {
 	tell := func(format string, a ...any) {
 		fmt.Fprintf(stderr, "time=%s level=WARN msg=%q\n", time.Now().Format(time.RFC3339), Program+": "+fmt.Sprintf(format, a...))
 	}
-	within, unlimited := findFence(home, most, func(f *fence) error {
+	within, unlimited := findFence(cgroup.Mounts(), cgroup.Own(), home, most, func(f *fence) error {
 		if r, _, err := RecordOf(home); err != nil || r.Step.onTrial() || r.Step == Back {
 			return f.end()
 		}
