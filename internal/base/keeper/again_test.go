@@ -120,6 +120,12 @@ func TestAKeeperThatCannotKeepSaysWhyByItsStatus(t *testing.T) {
 			t.Errorf("%s ends with %d, %q; want %d, %q", row.verb, status, out, row.status, row.says)
 		}
 	}
+	for _, pid := range speakingOf(kept) { // who waits for the home; nobody's child who asks by a key
+		raw, err := os.ReadFile("/proc/" + pid + "/stat")
+		if fields := strings.Fields(string(raw)); err == nil && fields[5] != pid {
+			t.Errorf("it has no session of its own: %s", raw)
+		}
+	}
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk"
 )
 
 // Groups of files: what is written to a group is tried there on any machine. The kernel's own are in fence_test.go.
@@ -361,20 +362,16 @@ func TestAGroupThatDoesNotEmptyIsGivenUp(t *testing.T) {
 	grouped(t, filepath.Join(at, "pids"), nil)
 	synctest.Test(t, func(t *testing.T) {
 		f := &fence{memory: filepath.Join(at, "memory"), processes: filepath.Join(at, "pids")}
-		began := time.Now()
-		err := f.end()
-		if err == nil || !strings.Contains(err.Error(), filepath.Join(at, "memory")) {
-			t.Errorf("%v", err)
+		began, cmd := time.Now(), exec.Command("true")
+		err := f.start(cmd)
+		if err == nil || !strings.Contains(err.Error(), filepath.Join(at, "memory")) || cmd.Process != nil {
+			t.Errorf("within what is left of another something was started: %v", err)
 		}
 		if took := time.Since(began); took < survivorsMax || took > survivorsMax+time.Second {
 			t.Errorf("it took %s", took)
 		}
 		if _, err := os.Stat(f.processes); err == nil {
 			t.Error("an empty one is left")
-		}
-		cmd := exec.Command("true")
-		if err := f.start(cmd); err == nil || cmd.Process != nil {
-			t.Errorf("within what is left of another something was started: %v", err)
 		}
 	})
 }
@@ -387,5 +384,47 @@ func TestNothingBeginsWithoutTheLimits(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if err := f.start(cmd); err == nil || !strings.Contains(err.Error(), "memory.max") || cmd.Process != nil {
 		t.Errorf("%v, %v", err, cmd.Process)
+	}
+}
+
+// What an earlier keeper has left of a version on trial ends before another daemon is started; a version that was kept runs on, with what it
+// has started.
+func TestWhatAnEarlierKeeperHasLeftEndsUnlessItWasKept(t *testing.T) {
+	for _, row := range []struct {
+		step  Step // "" = there is no record
+		spoil bool // nobody can read it
+		ends  bool
+	}{
+		{step: ""}, {step: Armed}, {step: Handed, ends: true}, {step: ReadyOnce, ends: true}, {step: Ready, ends: true}, {step: Asked, ends: true},
+		{step: Confirmed}, {step: Back, ends: true}, {step: Confirmed, spoil: true, ends: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, row.step)
+			if row.step != "" {
+				if err := s.r.write(disk.Ops{}, s.home); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if row.spoil {
+				if err := os.WriteFile(RecordPath(s.home), []byte("{"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at := t.TempDir()
+			f := &fence{memory: filepath.Join(at, "one"), processes: filepath.Join(at, "one"), back: []string{filepath.Join(at, "cgroup.procs")}}
+			grouped(t, f.memory, map[string]string{"cgroup.procs": "1073741824\n", "pids.max": ""}) // no process has such a number
+			grouped(t, at, map[string]string{"cgroup.procs": ""})
+			did := make(chan map[bool]bool, 1)
+			time.AfterFunc(5*time.Millisecond, func() { // a group of files can be removed once they are gone
+				did <- map[bool]bool{true: holds(t, f.memory)["pids.max"] == "0", false: holds(t, at)["cgroup.procs"] == "1073741824"}
+				_ = errors.Join(os.Remove(filepath.Join(f.memory, "cgroup.procs")), os.Remove(filepath.Join(f.memory, "pids.max")))
+			})
+			if err := settle(f, s.home); err != nil {
+				t.Error(err)
+			}
+			if got := <-did; !got[row.ends] || got[!row.ends] {
+				t.Errorf("at %q, spoiled %t: it ends %t, it is left %t", row.step, row.spoil, got[true], got[false])
+			}
+		})
 	}
 }

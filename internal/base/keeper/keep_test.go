@@ -290,3 +290,18 @@ func TestOneKeeperHasAHome(t *testing.T) {
 		again.Close()
 	}
 }
+
+// A keeper that is about to end is waited for.
+func TestAKeeperWaitsForOneThatIsAboutToEnd(t *testing.T) {
+	home := t.TempDir()
+	held, err := hold(home, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { held.Close() })
+	next, err := hold(home, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
+}

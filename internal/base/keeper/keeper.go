@@ -81,12 +81,7 @@ func serve(home string, stderr io.Writer, most Limits) (status int, err error) {
 	tell := func(format string, a ...any) {
 		fmt.Fprintf(stderr, "time=%s level=WARN msg=%q\n", time.Now().Format(time.RFC3339), Program+": "+fmt.Sprintf(format, a...))
 	}
-	within, unlimited := findFence(cgroup.Mounts(), cgroup.Own(), home, most, func(f *fence) error {
-		if r, _, err := RecordOf(home); err != nil || r.Step.onTrial() || r.Step == Back {
-			return f.end()
-		}
-		return f.leave()
-	})
+	within, unlimited := findFence(cgroup.Mounts(), cgroup.Own(), home, most, func(f *fence) error { return settle(f, home) })
 	family := processes{tell: tell, fence: within}
 	h := &host{home: home, now: deadman.Now, tell: tell,
 		room: func(least int64) string { return room(home, least) },
@@ -114,6 +109,15 @@ func serve(home string, stderr io.Writer, most Limits) (status int, err error) {
 			filepath.Join(releases.Dir, release.Installed))
 	}
 	return status, err
+}
+
+// settle does with what lies in a fence that an earlier keeper has left as the record says: what is on trial, or may be, ends, and what was
+// kept runs on.
+func settle(f *fence, home string) error {
+	if r, _, err := RecordOf(home); err != nil || r.Step.onTrial() || r.Step == Back {
+		return f.end()
+	}
+	return f.leave()
 }
 
 // ErrKept says that another keeper has the home.

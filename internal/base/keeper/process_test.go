@@ -2,13 +2,17 @@ package keeper
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"unsafe"
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
@@ -220,6 +224,129 @@ func TestARevertTellsWhyItFails(t *testing.T) {
 	if string(last.last) != "ijkl" {
 		t.Errorf("%q is the end", last.last)
 	}
+}
+
+// The way back is nobody's child who asks by a key: it has a session of its own. What it leaves ends with it, and is not waited for though it
+// holds on to its output.
+func TestARevertIsAloneAndLeavesNothing(t *testing.T) {
+	processes{tell: t.Logf}.adopt(true)
+	defer processes{tell: t.Logf}.adopt(false)
+	home, from := furnish(t, true), t.TempDir()
+	program := "#!/bin/sh\nsleep 600 &\nread -r pid name state parent group session rest <\"/proc/$$/stat\"; echo \"$pid $session $!\"; exit 3\n"
+	if err := os.WriteFile(filepath.Join(from, release.Program), []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := release.In(home, disk.Ops{}).Put(from, release.Release{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = revert(t.Context(), home, Record{Old: r.Digest})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	var pid, session, left int
+	_, said, _ := strings.Cut(err.Error(), `: "`)
+	if _, failed := fmt.Sscanf(said, "%d %d %d", &pid, &session, &left); failed != nil || pid != session {
+		t.Errorf("its session is not its own: %v", err)
+	}
+	if is, err := deadman.Look(left); err == nil && deadman.Alive(is) {
+		t.Errorf("%d runs on", left)
+	}
+}
+
+// What a daemon leaves becomes the keeper's child, and no longer once nothing is on trial.
+func TestAFamilyAdoptsAndDoesSoNoLonger(t *testing.T) {
+	const getChildSubreaper = 37
+	told := 0
+	p := processes{tell: func(string, ...any) { told++ }}
+	for _, yes := range []bool{true, false} {
+		p.adopt(yes)
+		var is int32
+		if _, _, errno := syscall.Syscall(syscall.SYS_PRCTL, getChildSubreaper, uintptr(unsafe.Pointer(&is)), 0); errno != 0 || (is != 0) != yes {
+			t.Errorf("asked for %t it is %d, %v", yes, is, errno)
+		}
+	}
+	if told > 0 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+// A daemon on trial is told the limits that it is within, and a keeper what it could not do. Every one of them runs.
+func TestADaemonOnTrialRunsThoughItCannotBeLimited(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		onTrial bool
+		group   bool // there is one, which takes no limits
+		limits  bool // the daemon hears of them
+		left    bool // the group
+		says    string
+	}{
+		{"not on trial, no group", false, false, true, false, ""},
+		{"not on trial", false, true, true, false, ""},
+		{"on trial, no group", true, false, true, false, "have no limits: because"},
+		{"on trial", true, true, false, true, "it is tried without limits"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			home, from := furnish(t, false), t.TempDir()
+			program := "#!/bin/sh\nread -r hello <&3; echo \"$hello\" >\"$5/heard\"\n"
+			if err := os.WriteFile(filepath.Join(from, release.Program), []byte(program), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			r, err := release.In(home, disk.Ops{}).Put(from, release.Release{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, f := "", &fence{}
+			if row.group {
+				at := t.TempDir()
+				f = &fence{memory: filepath.Join(at, "one"), processes: filepath.Join(at, "one")}
+				grouped(t, f.memory, nil)
+			}
+			p := processes{fence: f, tell: func(format string, a ...any) { told += fmt.Sprintf(format, a...) }}
+			c, err := p.start(home, r.Digest, Hello{Limits: few}, row.onTrial, errors.New("because"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				for range c.words {
+				}
+			}()
+			if how := <-c.ended; how.status != 0 {
+				t.Errorf("it ended with %s", how.why)
+			}
+			heard, err := os.ReadFile(filepath.Join(home, "heard"))
+			if err != nil || strings.Contains(string(heard), `"memory":402653184`) != row.limits {
+				t.Errorf("it heard %q, %v", heard, err)
+			}
+			if !strings.Contains(told, row.says) || (told == "") != (row.says == "") {
+				t.Errorf("the keeper tells %q, want %q", told, row.says)
+			}
+			if _, err := os.Stat(f.memory); (err == nil) != row.left {
+				t.Errorf("the group is left: %t", err == nil)
+			}
+		})
+	}
+}
+
+// A group that does not empty is told, by whoever wants it gone.
+func TestAFamilyTellsWhatIsLeft(t *testing.T) {
+	at := t.TempDir()
+	grouped(t, filepath.Join(at, "one"), map[string]string{"file": ""})
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		p := processes{fence: &fence{memory: filepath.Join(at, "one"), processes: filepath.Join(at, "one")}, tell: func(string, ...any) { told++ }}
+		if p.leave(); told != 1 {
+			t.Errorf("told %d times", told)
+		}
+		if p.endSurvivors(child{}); told != 2 {
+			t.Errorf("told %d times", told)
+		}
+		p.fence = &fence{}
+		p.leave()
+		if p.endSurvivors(child{}); told != 2 {
+			t.Errorf("of nothing it is told %d times", told-2)
+		}
+	})
 }
 
 // What cannot be done with processes is told, and nothing else is.
