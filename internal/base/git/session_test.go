@@ -223,3 +223,97 @@ func TestManyObjectsAreReadInOrderWhateverIsMissing(t *testing.T) {
 		t.Errorf("in the end %d read, %v", got, err)
 	}
 }
+
+// away puts the object that a revision names aside, and returns what brings it back.
+func away(t *testing.T, top, rev string) (back func()) {
+	t.Helper()
+	oid := run(t, top, "rev-parse", rev)
+	file := filepath.Join(top, ".git/objects", oid[:2], oid[2:])
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := os.Rename(file+".away", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestASessionReadsEachTreeOnceAndNoneThatIsNotAskedFor(t *testing.T) {
+	top := person(t)
+	for _, name := range []string{"a", "d/b", "d/e/c", "f/g", "h/i/j"} {
+		write(t, filepath.Join(top, name), name)
+	}
+	head := commit(t, top)
+	s := open(t, top).Session(t.Context())
+	defer s.Close()
+	tree, err := s.Resolve(string(head) + "^{tree}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := away(t, top, "HEAD:d")
+	if found, err := s.Lookup(tree, []string{"d", "a", "f/g"}); err != nil || found[0].Mode != git.Folder || found[2].Mode != git.File {
+		t.Errorf("a folder that is only named is read: %v, %v", found, err)
+	}
+	if _, err := s.Lookup(tree, []string{"d/b"}); problem.KindOf(err) != problem.NotFound {
+		t.Errorf("what lies in a folder that is missing: %v", err)
+	}
+	back()
+	if found, err := s.Lookup(tree, []string{"d/b", "d/e"}); err != nil || found[0].Mode != git.File || found[1].Mode != git.Folder {
+		t.Errorf("%v, %v", found, err)
+	}
+	back = away(t, top, "HEAD:d")
+	if found, err := s.Lookup(tree, []string{"d/b"}); err != nil || found[0].Mode != git.File {
+		t.Errorf("a folder is read twice: %v, %v", found, err)
+	}
+	back()
+	files := func() (all []string, err error) {
+		err = s.Files(tree, "", func(path string) { all = append(all, path) })
+		slices.Sort(all)
+		return all, err
+	}
+	back = away(t, top, "HEAD:h/i")
+	if all, err := files(); problem.KindOf(err) != problem.NotFound {
+		t.Errorf("without a folder its files are %q, %v", all, err)
+	}
+	back()
+	if all, err := files(); err != nil || !slices.Equal(all, []string{"a", "d/b", "d/e/c", "f/g", "h/i/j"}) {
+		t.Errorf("files %q, %v", all, err)
+	}
+	if err := s.Files(git.OID(run(t, top, "rev-parse", "HEAD:a")), "", func(string) {}); err == nil || !strings.Contains(err.Error(), "not a tree") {
+		t.Errorf("a file as a folder: %v", err)
+	}
+}
+
+// What is done with a repository gives its process back, however it ends.
+func TestEachQuestionGivesItsProcessBack(t *testing.T) {
+	top := person(t)
+	write(t, top+"/a", "1\n")
+	base := commit(t, top)
+	write(t, top+"/a", "2\n")
+	head := commit(t, top)
+	d, ours, ctx := open(t, top), bare(t), kept(t)
+	if err := ours.Receive(ctx, "t:r", d, base, nil); err != nil {
+		t.Fatal(err)
+	}
+	pids := counted(t)
+	for name, ask := range map[string]func() error{
+		"bring": func() error { _, err := ours.Bring(ctx, "t:b", d, head, base); return err },
+		"whole": func() error { _, err := d.Whole(ctx, head, base); return err },
+		"edits": func() error { _, err := d.Edits(ctx, head, base); return err },
+		"far":   func() error { _, _ = d.EditsMax(ctx, head, base, 1); return nil },
+		"upon":  func() error { _, err := d.Upon(ctx, "t:u", head, base); return err },
+		"adopt": func() error { return ours.Adopt(ctx, "t:a", d, head) },
+		"names": func() error { _, err := d.Names(ctx, head, ""); return err },
+		"tree":  func() error { _, err := d.Tree(ctx, head); return err },
+		"blobs": func() error { return d.Blobs(ctx, []git.OID{head}, nil) },
+	} {
+		if err := ask(); (err == nil) == (name == "blobs") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := len(pids()); n != 1 {
+			t.Errorf("%d processes after %s", n, name)
+		}
+	}
+}
