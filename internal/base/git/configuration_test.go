@@ -4,6 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -47,15 +50,6 @@ func remembered(t *testing.T, p Project, home string) func() bool {
 }
 
 func TestAConfigurationIsReadAgainOnceAFileOfItIsAnother(t *testing.T) {
-	put := func(t *testing.T, path, text string) {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, c := range map[string]struct {
 		before, then func(t *testing.T, p Project, home string, do func(...string))
 	}{
@@ -127,11 +121,90 @@ func TestAConfigurationThatMayChangeWithoutATraceIsNotKept(t *testing.T) {
 	if old.still(time.Now()) || !old.still(time.Now().Add(-time.Second)) {
 		t.Error("one that nobody named a file of is kept for ever, or not at all")
 	}
+	begun := time.Unix(1700000000, 0)
+	if l := (look{at: begun}); l.still(begun.Add(unnamed)) || !l.still(begun.Add(unnamed-time.Nanosecond)) {
+		t.Error("it is kept for another time than that")
+	}
+	for wait, kept := range map[time.Duration]int{settled: 1, settled - time.Nanosecond: 0, 0: 0, -time.Hour: 0} {
+		r := &Readers{}
+		r.remember(lookedAt{}, look{at: begun.Add(wait), files: map[string]stamp{"absent": {}, "there": {ino: 1, ctime: syscall.NsecToTimespec(begun.UnixNano())}}})
+		if len(r.looks) != kept {
+			t.Errorf("one that is looked at %s after it was written: %d are kept", wait, len(r.looks))
+		}
+	}
 	for i := range 3 * looksMax {
 		r.remember(lookedAt{uid: uint32(i)}, look{})
+		if len(r.looks) != i%looksMax+1 {
+			t.Fatalf("%d of %d are kept", len(r.looks), i+1)
+		}
 	}
-	if len(r.looks) > looksMax {
-		t.Errorf("%d are kept", len(r.looks))
+}
+
+// Git is not asked for what is known, and is once a file comes that there was none of.
+func TestAConfigurationThatStandsIsReadOnce(t *testing.T) {
+	p, home, _ := configuredPlace(t)
+	if err := os.Remove(filepath.Join(p.CommonDir, "config")); err != nil { // none was written just now
+		t.Fatal(err)
+	}
+	r := &Readers{}
+	ctx := r.In(t.Context())
+	if _, err := p.configuration(ctx, home); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := p.configuration(ctx, home); err != nil {
+		t.Errorf("git is asked again: %v", err)
+	}
+	if _, err := p.configuration(ctx, t.TempDir()); err == nil {
+		t.Error("one owner's configuration is another's")
+	}
+	put(t, filepath.Join(p.CommonDir, "config"), "[user]\nname = Ann\n")
+	if _, err := p.configuration(ctx, home); err == nil {
+		t.Error("a file that came is not seen")
+	}
+}
+
+// What cannot be followed is not kept: its change would not be seen.
+func TestAConfigurationDependsOnEachFileThatItNames(t *testing.T) {
+	p, home, _ := configuredPlace(t)
+	top := t.TempDir()
+	put(t, filepath.Join(top, "system"), "")
+	from := "file:" + filepath.Join(top, "system")
+	for name, c := range map[string]struct {
+		is   setting
+		want string // "" = it cannot be told
+	}{
+		"where it stands":        {setting{origin: from, key: "user.name"}, filepath.Join(top, "system")},
+		"one that it includes":   {setting{origin: from, key: "include.path", value: "/etc/more"}, "/etc/more"},
+		"one beside it":          {setting{origin: from, key: "include.path", value: "more"}, filepath.Join(top, "more")},
+		"one in the home folder": {setting{origin: from, key: "Include.Path", value: "~/more"}, filepath.Join(home, "more")},
+		"one for some":           {setting{origin: from, key: "includeif.gitdir:/x.path", value: "/etc/if"}, "/etc/if"},
+		"the branch":             {setting{origin: from, key: "includeif.onbranch:x.path", value: "/etc/if"}, filepath.Join(p.GitDir, "HEAD")},
+		"what we say":            {setting{origin: "command line:", key: "core.hookspath", value: "/dev/null"}, filepath.Join(p.GitDir, "config.worktree")},
+		"one of the program":     {setting{origin: from, key: "include.path", value: "%(prefix)/more"}, ""},
+		"one of nobody":          {setting{origin: from, key: "include.path", value: "~nobody-is-called-so/more"}, ""},
+		"one of no file":         {setting{origin: "command line:", key: "include.path", value: "/etc/more"}, ""},
+		"one that is gone":       {setting{origin: "file:/nonexistent/config", key: "user.name"}, ""},
+	} {
+		for _, home := range []string{home, ""} {
+			if home == "" && strings.HasPrefix(c.is.value, "~/") {
+				continue
+			}
+			files, ok := p.configFiles([]setting{c.is}, home)
+			if ok != (c.want != "") || ok && !slices.Contains(files, c.want) {
+				t.Errorf("%s: %q, %v", name, files, ok)
+			}
+			if slices.ContainsFunc(files, func(f string) bool { return !filepath.IsAbs(f) }) {
+				t.Errorf("%s: some of %q lie nowhere", name, files)
+			}
+		}
+	}
+	plain, _ := p.configFiles(nil, home)
+	for _, key := range []string{"core.path", "include.other", "gitinclude.path"} {
+		files, ok := p.configFiles([]setting{{origin: "file:" + filepath.Join(p.CommonDir, "config"), key: key, value: "/etc/more"}}, home)
+		if !ok || !slices.Equal(files, plain) {
+			t.Errorf("%s adds to %q: %q", key, plain, files)
+		}
 	}
 }
 

@@ -350,3 +350,95 @@ func TestAListOfBorrowedRepositoriesThatIsAPipeIsWaitedForByNobody(t *testing.T)
 		t.Error("git has read a pipe that nobody writes to")
 	}
 }
+
+func TestWhatComesWithinASessionIsSeen(t *testing.T) {
+	other := person(t)
+	write(t, filepath.Join(other, "c"), "C")
+	third := commit(t, other)
+	tree := git.OID(run(t, other, "rev-parse", "HEAD^{tree}"))
+	for rev, want := range map[string]git.OID{string(third): third, string(third) + "^{tree}": tree, "refs/heads/new^{tree}": tree} {
+		top := person(t)
+		write(t, filepath.Join(top, "a"), "A")
+		own := commit(t, top)
+		s := open(t, top).Session(kept(t))
+		defer s.Close()
+		for _, none := range []string{rev, "refs/heads/new"} {
+			if got, err := s.Resolve(none); err != nil || got != "" {
+				t.Errorf("before it comes %s is %q, %v", none, got, err)
+			}
+		}
+		run(t, top, "update-ref", "refs/heads/new", string(own))
+		if got, err := s.Resolve("refs/heads/new"); err != nil || got != own {
+			t.Errorf("a ref that came is %q, %v", got, err)
+		}
+		write(t, filepath.Join(top, ".git/objects/info/alternates"), filepath.Join(other, ".git/objects")+"\n")
+		run(t, top, "update-ref", "refs/heads/new", string(third))
+		if got, err := s.Resolve(rev); err != nil || got != want {
+			t.Errorf("%s, which is borrowed since, is %q, %v", rev, got, err)
+		}
+	}
+}
+
+func TestWhatReadsNothingOfALargeAnswerIsNoFailure(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "long"), strings.Repeat("x", 3<<20))
+	head := commit(t, top)
+	d, ctx := open(t, top), kept(t)
+	found, err := d.Lookup(ctx, head, []string{"long"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := counted(t)
+	if err := d.Blobs(ctx, []git.OID{found[0].OID}, func(git.OID, int64, io.Reader) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := d.Blobs(ctx, []git.OID{found[0].OID}, func(git.OID, int64, io.Reader) error { return io.ErrNoProgress }); !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("what the caller says is told as %v", err)
+	}
+	if n := len(pids()); n != 0 {
+		t.Errorf("%d processes began", n)
+	}
+}
+
+func TestAProcessThatCannotReadSaysWhy(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	head := commit(t, top)
+	d := open(t, top)
+	for _, text := range []string{"echo no luck today >&2; exit 3", "read line; echo no luck today >&2; exit 3"} {
+		t.Run(text, func(t *testing.T) {
+			slowGit(t, "cat-file", text)
+			for _, ctx := range []context.Context{t.Context(), kept(t)} {
+				if _, err := d.Tree(ctx, head); err == nil || !strings.Contains(err.Error(), "no luck today") {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	gone := git.Dir{Path: t.TempDir() + "/gone"}
+	if _, err := gone.Tree(t.Context(), head); problem.KindOf(err) != problem.Unavailable {
+		t.Errorf("where nothing is: %v", err)
+	}
+}
+
+// An answer that is none, or that ends early, is never taken for what was asked for.
+func TestAnAnswerThatEndsEarlyIsAFailure(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	commit(t, top)
+	d := open(t, top)
+	oid := run(t, top, "rev-parse", "HEAD:a")
+	for _, answer := range []string{oid + " blob 9\\nshort", oid + " blob x\\n", oid + " blob 2\\nab"} {
+		t.Run(answer, func(t *testing.T) {
+			slowGit(t, "cat-file", "read line; printf '"+answer+"'; exit 0")
+			r, err := d.Blob(t.Context(), git.OID(oid))
+			if err != nil {
+				return
+			}
+			text, err := io.ReadAll(r)
+			if err = errors.Join(err, r.Close()); err == nil {
+				t.Errorf("it is taken for %q", text)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package git
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// held is how many descriptors of this process are of a path.
+func held(t *testing.T, path string) (n int) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range fds {
+		if at, _ := os.Readlink("/proc/self/fd/" + fd.Name()); at == path { // one may be gone by now
+			n++
+		}
+	}
+	return n
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOnlyAFileThatIsShortEnoughIsRead(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir+"/full", "12345678")
+	put(t, dir+"/over", "123456789")
+	put(t, dir+"/none", "")
+	if err := syscall.Mkfifo(dir+"/pipe", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"full": "12345678", "none": "", "over": "!", "pipe": "!", "absent": "!", ".": "!"} {
+		path := filepath.Join(dir, name)
+		got, err := readRegular(path, 8)
+		if (err != nil) != (want == "!") || err == nil && string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if n := held(t, path); n > 0 {
+			t.Errorf("%s is held open", name)
+		}
+	}
+}
+
+// A process waits only where all that it may hold open is known.
+func TestAProcessWaitsOnlyOnGroundThatIsKnown(t *testing.T) {
+	dir := t.TempDir()
+	objects := filepath.Join(dir, "own/objects")
+	for _, lender := range []string{"own", "one", "two", "deep"} {
+		put(t, filepath.Join(dir, lender, "objects/pack/pack-1.pack"), "")
+	}
+	put(t, filepath.Join(dir, "deep/objects/info/alternates"), dir+"/one/objects\n")
+	d := Dir{Path: dir + "/own"}
+	if standing(Dir{Path: dir + "/none"}) != nil {
+		t.Error("where nothing is, nothing waits")
+	}
+	for text, want := range map[string][]string{
+		"-":                    {"own"},
+		"":                     {"own"},
+		dir + "/one/objects\n": {"own", "one"},
+		dir + "/one/objects":   {"own", "one"},
+		"../../two/objects\n":  {"own", "two"},
+		dir + "/one/objects\n../../two/objects\n": {"own", "one", "two"},
+		"\"" + dir + "/one/objects\"\n":           nil,
+		"#" + dir + "/one/objects\n":              nil,
+		"\n" + dir + "/one/objects\n":             nil,
+		dir + "/none/objects\n":                   nil,
+		dir + "/deep/objects\n":                   nil,
+		strings.Repeat("x", borrowsMax) + "\n":    nil,
+	} {
+		list := filepath.Join(objects, "info/alternates")
+		if text != "-" {
+			put(t, list, text)
+		}
+		var got []string
+		if g := standing(d); g != nil {
+			for _, p := range g.packs {
+				rest, _ := filepath.Rel(dir, p.folder)
+				got = append(got, strings.TrimSuffix(rest, "/objects/pack"))
+			}
+			if !g.holds(d) {
+				t.Errorf("%q holds not", text)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%.100q: it stands on %q, not %q", text, got, want)
+		}
+		_ = os.Remove(list) // none for the first
+	}
+}
+
+func TestGroundHoldsWhileEveryPackIsThere(t *testing.T) {
+	dir := t.TempDir()
+	pack := func(name any) string { return fmt.Sprintf("%s/objects/pack/pack-%v.pack", dir, name) }
+	for i := range 60 {
+		put(t, pack(i*7919%61), "")
+	}
+	d := Dir{Path: dir}
+	g := standing(d)
+	if g == nil || len(g.packs) != 1 || len(g.packs[0].names) != 60 {
+		t.Fatalf("it stands on %+v", g)
+	}
+	if n := held(t, dir+"/objects/pack"); n > 0 {
+		t.Error("the folder of packs is held open")
+	}
+	put(t, dir+"/objects/pack/tmp_pack", "")
+	if !g.holds(d) {
+		t.Error("what is no pack yet matters")
+	}
+	if err := os.Remove(dir + "/objects/pack/tmp_pack"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, pack("new"), "")
+	for range 2 {
+		if !g.holds(d) || len(g.packs[0].names) != 61 {
+			t.Error("a pack that came matters")
+		}
+	}
+	if err := os.Remove(pack("new")); err != nil {
+		t.Fatal(err)
+	}
+	if g.holds(d) {
+		t.Error("a pack that went does not matter")
+	}
+	if g = standing(d); !g.holds(d) {
+		t.Fatal("it holds not")
+	}
+	put(t, dir+"/objects/info/alternates", "")
+	if g.holds(d) {
+		t.Error("a list of who it borrows from does not matter")
+	}
+	if g = standing(d); !g.holds(d) {
+		t.Fatal("it holds not")
+	}
+	if err := os.RemoveAll(dir + "/objects/pack"); err != nil {
+		t.Fatal(err)
+	}
+	if g.holds(d) {
+		t.Error("it stands on no folder of packs")
+	}
+}
