@@ -267,6 +267,7 @@ func TestNothingRunsThatDidNotBeginWithinTheLimits(t *testing.T) {
 		{"no group for processes", tasks, map[string]string{}, "", "sleep", "pids/tasks", true},
 		{"no program", tasks, tasks, "", "/nonexistent/program", "/nonexistent/program", true},
 		{"no group of version 2", nil, nil, "", "sleep", "no such file", false},
+		{"a folder that is no group", nil, map[string]string{}, "", "sleep", "sleep: ", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			at := t.TempDir()
@@ -280,11 +281,17 @@ func TestNothingRunsThatDidNotBeginWithinTheLimits(t *testing.T) {
 				f.processes = filepath.Join(at, "pids")
 				f.tasks = []string{back}
 				grouped(t, f.memory, row.memory)
+			}
+			if row.pids != nil {
 				grouped(t, f.processes, row.pids)
 			}
 			cmd := exec.Command(row.program, "600")
 			cmd.SysProcAttr = &syscall.SysProcAttr{}
+			before := filesOpen(t)
 			err := f.bear(cmd)
+			if after := filesOpen(t); cmd.Process == nil && after > before {
+				t.Errorf("%d files stay open", after-before)
+			}
 			if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
 				t.Errorf("it says %v, want %q", err, row.says)
 			}
@@ -309,6 +316,16 @@ func TestNothingRunsThatDidNotBeginWithinTheLimits(t *testing.T) {
 			_ = cmd.Wait()
 		})
 	}
+}
+
+// filesOpen says how many files this process has open.
+func filesOpen(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }
 
 // The number of a process that has ended may be another's by the time it is to be ended.
