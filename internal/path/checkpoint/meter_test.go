@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"context"
 	"testing"
 
 	"sallyport/internal/base/git/gittest"
@@ -13,6 +14,7 @@ func TestACheckpointIsMeasuredWhateverItsVerdictAndAlsoWithoutOne(t *testing.T) 
 	with := ready(t)
 	with.Meter = metric.New(metric.Options{})
 	with.Trigger = checkpoint.Changes
+	with.Freeze = func(context.Context) error { return nil }
 	wt.Edit(t, with.Workspace, wt.Write("src/a.go", "package z\n"), wt.Write("out/x", "left over"))
 	first := take(t, with)
 	with.Previous = &first.Checkpoint
@@ -34,7 +36,7 @@ func TestACheckpointIsMeasuredWhateverItsVerdictAndAlsoWithoutOne(t *testing.T) 
 	for _, row := range with.Meter.Report().Rows {
 		counts[string(row.Measure)] = row.Count
 	}
-	if counts["checkpoint"] != 3 || counts["diff"] != 2 || counts["validation"] != 2 || counts["file"] != 2 {
+	if counts["checkpoint"] != 3 || counts["diff"] != 2 || counts["validation"] != 2 || counts["file"] != 2 || counts["frozen"] != 3 {
 		t.Errorf("samples %v", counts)
 	}
 }

@@ -86,7 +86,7 @@ func TestAValidCheckpointIsKeptAndPromoted(t *testing.T) {
 		t.Errorf("checkpoint is %+v", c)
 	}
 	want := []string{"README", "docs/README", "src/a.go"}
-	if !slices.Equal(c.FilesChanged, want) || !slices.Equal(paths(taken.Edits), want) {
+	if c.FilesTotal != len(want) || !slices.Equal(c.FilesChanged, want) || !slices.Equal(paths(taken.Edits), want) {
 		t.Errorf("changed %q, edits %q", c.FilesChanged, paths(taken.Edits))
 	}
 	if len(c.LeftOver) != 1 || c.LeftOver[0].Folder != "out" || c.LeftOver[0].Files != 1 {
@@ -112,6 +112,19 @@ func TestAValidCheckpointIsKeptAndPromoted(t *testing.T) {
 	}
 	if base, _ := with.Host.Tree(gittest.Context(t), c.Base); next.Checkpoint.Tree != base {
 		t.Errorf("tree is %s, want the base's %s", next.Checkpoint.Tree, base)
+	}
+}
+
+func TestWhatTheRulesIncludeIsTakenThoughGitIgnoresIt(t *testing.T) {
+	with := ready(t)
+	with.IncludeIgnored = []string{"out/kept"}
+	wt.Edit(t, with.Workspace, wt.Write("out/kept", "1"), wt.Write("out/x", "left over"))
+	taken := take(t, with)
+	if want := []string{"out/kept"}; !slices.Equal(taken.Checkpoint.FilesChanged, want) || !slices.Equal(paths(taken.Edits), want) {
+		t.Errorf("changed %q, edits %q", taken.Checkpoint.FilesChanged, paths(taken.Edits))
+	}
+	if left := taken.Checkpoint.LeftOver; len(left) != 1 || left[0].Files != 1 {
+		t.Errorf("left over %+v", left)
 	}
 }
 
