@@ -182,6 +182,79 @@ func TestAUserOfTheSecondSocketIsHeldToRatesAndOthersAreNot(t *testing.T) {
 	}
 }
 
+// TestWhatAUserHasLeftComesBackInItsTime holds how soon one more is taken, and that no more is ever saved up.
+func TestWhatAUserHasLeftComesBackInItsTime(t *testing.T) {
+	begin := time.Unix(1e9, 0)
+	for name, row := range map[string]struct {
+		method string
+		size   int64
+		most   int
+		each   time.Duration // until there is one more
+		lack   string
+	}{
+		"requests": {http.MethodGet, 0, userRequests, userRequestsEach, "requests"},
+		"messages": {http.MethodPost, 0, userSays, userSaysEach, "messages"},
+		"bytes":    {http.MethodGet, userBytes / 4, 4, userBytesEach * userBytes / 4, "bytes"},
+	} {
+		a, r := &rates{of: map[int]*rate{}}, &http.Request{Method: row.method, ContentLength: row.size}
+		all := func(now time.Time) (n int) {
+			for a.take(1, r, now) == "" {
+				n++
+			}
+			return n
+		}
+		if n := all(begin); n != row.most {
+			t.Errorf("%s: %d at once, want %d", name, n, row.most)
+		}
+		soon := begin.Add(row.each - row.each/100)
+		if lack := a.take(1, r, soon); lack != row.lack {
+			t.Errorf("%s: too soon it lacks %q", name, lack)
+		}
+		if n := all(begin.Add(row.each + row.each/100)); n != 1 {
+			t.Errorf("%s: in their time %d more", name, n)
+		}
+		if n := all(begin); n != 0 {
+			t.Errorf("%s: a clock that goes back gives %d", name, n)
+		}
+		if n := all(begin.Add(24 * time.Hour)); n != row.most {
+			t.Errorf("%s: a day later %d at once, want %d", name, n, row.most)
+		}
+	}
+}
+
+// TestWhoHasUsedSomethingIsNotForgottenForOthers holds that only who has all there is loses their row, however many ask.
+func TestWhoHasUsedSomethingIsNotForgottenForOthers(t *testing.T) {
+	begin, get := time.Unix(1e9, 0), &http.Request{Method: http.MethodGet}
+	post, bytes := &http.Request{Method: http.MethodPost}, &http.Request{Method: http.MethodGet, ContentLength: userBytes}
+	a := &rates{of: map[int]*rate{}}
+	for uid := range usersAtOnce * 16 {
+		if a.take(uid, get, begin) != "" {
+			t.Fatalf("uid %d is held", uid)
+		}
+	}
+	if len(a.of) != usersAtOnce*16 {
+		t.Fatalf("%d rows", len(a.of))
+	}
+	later := begin.Add(time.Minute)
+	for range userRequests {
+		a.take(0, get, later)
+	}
+	for range userSays {
+		a.take(1, post, later)
+	}
+	a.take(2, bytes, later)
+	for uid, r := range map[int]*http.Request{1: post, 2: bytes} {
+		a.of[uid].requests = userRequests // what else they have used is the reason
+		if lack := a.take(uid, r, later); lack == "" {
+			t.Errorf("uid %d is not held", uid)
+		}
+	}
+	a.take(1<<20, get, later.Add(time.Second)) // a row too many; by then nothing has come back whole
+	if len(a.of) != 4 || a.of[0] == nil || a.of[1] == nil || a.of[2] == nil {
+		t.Errorf("%d rows are left", len(a.of))
+	}
+}
+
 // TestAFewUsersKeepNobodyFromTheSecondSocket holds that each has so many connections, and that who has most makes room for who has fewer.
 func TestAFewUsersKeepNobodyFromTheSecondSocket(t *testing.T) {
 	c := &crowd{of: map[int][]*guest{}}
