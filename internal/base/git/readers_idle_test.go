@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/base/disk"
@@ -63,7 +64,7 @@ func TestOnlyWhatIsInStepWaits(t *testing.T) {
 	}
 	waits := func(what string, want int) {
 		t.Helper()
-		if r.count != want || len(r.idle[d.place()]) != want {
+		if r.count != want || len(r.idle[d.place()]) != want || len(r.idle) != min(want, 1) {
 			t.Errorf("%s: %d wait, not %d", what, r.count, want)
 		}
 	}
@@ -203,5 +204,42 @@ func TestAReaderThatEndsHoldsNothingOpen(t *testing.T) {
 	}
 	if n := held(t, complaints); n != before {
 		t.Errorf("%d are left open", n-before)
+	}
+}
+
+func TestRunEndsWhatHasWaitedLongEnough(t *testing.T) {
+	p, _, _ := configuredPlace(t)
+	d := p.Common(disk.Ops{})
+	process, err := d.read(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := &Readers{}
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		waits := func() int {
+			synctest.Wait()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.count
+		}
+		r.give(d, process)
+		time.Sleep(readersIdle - time.Nanosecond)
+		if n := waits(); n != 1 {
+			t.Errorf("before its time is over %d wait", n)
+		}
+		time.Sleep(readersLook)
+		if n := waits(); n != 0 {
+			t.Errorf("after its time is over %d wait", n)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if process.cmd.ProcessState == nil {
+		t.Error("it has not ended")
 	}
 }
