@@ -339,7 +339,13 @@ func TestAProcessThatIsNotWithinIsNotEnded(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	f.kill(cmd.Process.Pid)
+	before := filesOpen(t)
+	for range 10 {
+		f.kill(cmd.Process.Pid)
+	}
+	if after := filesOpen(t); after > before {
+		t.Errorf("%d files stay open", after-before)
+	}
 	if got := holds(t, f.processes)["pids.max"]; got != "0" {
 		t.Errorf("%q processes may be started meanwhile", got)
 	}
@@ -369,6 +375,23 @@ func TestTheKeeperIsNotItsOwnSurvivor(t *testing.T) {
 	}
 	if _, err := os.Stat(f.memory); err == nil {
 		t.Error("the group is left")
+	}
+}
+
+// A keeper that finds no fence removes at once what it has made, with what lay below.
+func TestGroupsGoWithAllBelow(t *testing.T) {
+	at := t.TempDir()
+	f := &fence{memory: filepath.Join(at, "memory"), processes: filepath.Join(at, "pids")}
+	grouped(t, filepath.Join(f.memory, "sandbox", "inner"), nil)
+	grouped(t, filepath.Join(f.processes, "sandbox"), nil)
+	if err := f.remove(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(at); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+	if err := f.remove(); err != nil {
+		t.Errorf("what is gone already: %v", err)
 	}
 }
 
