@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -416,6 +419,84 @@ func TestAQuietHostMovesNothingElseForOtherUsers(t *testing.T) {
 		got := asked(t, h, 1000, pattern, "{") // nothing comes to be done
 		if refused := strings.Contains(got.Body.String(), "on trial until 12:34"); refused != want {
 			t.Errorf("%s: %d %s", pattern, got.Code, got.Body)
+		}
+	}
+}
+
+// TestAConnectionTooManyIsClosedAtOnce has real connections, which are all of one user.
+func TestAConnectionTooManyIsClosedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := &crowd{Listener: l, of: map[int][]*guest{}}
+	accepted := make(chan net.Conn)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			conn, err := c.Accept()
+			if err != nil {
+				ended <- err
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	dial := func() net.Conn {
+		t.Helper()
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	var all []net.Conn
+	for range userAtOnce {
+		dial()
+		all = append(all, <-accepted)
+	}
+	for range 2 {
+		many := dial()
+		if _, err := many.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("one too many is told %v", err)
+		}
+	}
+	if err := all[0].Close(); err != nil {
+		t.Error(err)
+	}
+	dial()
+	(<-accepted).Close()
+	if c.all != userAtOnce-1 || len(c.of) != 1 {
+		t.Errorf("%d are counted, of %d users", c.all, len(c.of))
+	}
+	for _, conn := range all[1:] {
+		conn.Close()
+	}
+	if c.all != 0 || len(c.of) != 0 {
+		t.Errorf("%d are counted, of %d users, and all have ended", c.all, len(c.of))
+	}
+	if l.Close(); <-ended == nil {
+		t.Error("it accepts what nobody listens for")
+	}
+}
+
+// TestAUserOfTheSecondSocketSendsNoLargeBody holds that what is larger is never read whole, whatever it says of its size.
+func TestAUserOfTheSecondSocketSendsNoLargeBody(t *testing.T) {
+	o := options(&verbs{})
+	for size, want := range map[int]bool{userBodyMax / 2: true, userBodyMax + 1: false} {
+		read := 0
+		h := New(o).bounded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			raw, err := io.ReadAll(r.Body)
+			if read = len(raw); (err == nil) != want {
+				t.Errorf("of %d bytes %d are read, %v", size, read, err)
+			}
+		}))
+		asked(t, h, 1001, "POST /", strings.Repeat("x", size))
+		if read != min(size, userBodyMax) {
+			t.Errorf("of %d bytes %d are read", size, read)
 		}
 	}
 }
