@@ -3,6 +3,8 @@ package checkpoint_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -167,4 +169,56 @@ func TestFoldersOfWhatIsLeftOverAreAddedUpWhereTheyAreMany(t *testing.T) {
 			t.Errorf("of %d the last is %q", n, last)
 		}
 	}
+}
+
+// Whoever judges gives back what they read through: else each look would leave a process behind.
+func TestToJudgeAgainStartsNoProcess(t *testing.T) {
+	h := wt.NewHistory(t)
+	from := h.Commit(map[string]string{"README": "read me\n"})
+	to := h.Commit(map[string]string{"README": "read me again\n", "new": "1"})
+	with := ready(t)
+	wt.Edit(t, with.Workspace, wt.Write("new", "1"))
+	ctx := gittest.Context(t)
+	for name, judge := range map[string]func() error{
+		"a commit": func() error {
+			_, err := checkpoint.Judge(ctx, h.Host, from, to, policy.Plan{}, policy.Rules{}, nil, nil)
+			return err
+		},
+		"what is not committed": func() error {
+			write := git.Write{Path: "README", Mode: git.File, Data: git.Text("read me again\n")}
+			_, err := checkpoint.Uncommitted(ctx, h.Host, from, []git.Write{write}, policy.Rules{}, nil)
+			return err
+		},
+		"a workspace": func() error {
+			_, err := checkpoint.Take(ctx, with)
+			return err
+		},
+	} {
+		if err := judge(); err != nil {
+			t.Fatal(err)
+		}
+		before := children(t)
+		for range 3 {
+			if err := judge(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after := children(t); after > before {
+			t.Errorf("%s leaves %d processes", name, after-before)
+		}
+	}
+}
+
+// children says how many processes this one has that run.
+func children(t *testing.T) (n int) {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		raw, _ := os.ReadFile(list) // a thread may have ended meanwhile
+		n += len(strings.Fields(string(raw)))
+	}
+	return n
 }
