@@ -129,6 +129,20 @@ func TestASecretInTheNameOfWhatIsNoFileIsNotShown(t *testing.T) {
 	}
 }
 
+// What git ignores stays out, and is named by its folder.
+func TestASecretInTheNameOfAFolderThatIsLeftOverIsNotShown(t *testing.T) {
+	with := readyOn(t, map[string]string{".gitignore": "out*/\n"})
+	wt.Edit(t, with.Workspace, wt.Write("out-"+awsKey+"/x", "1"), wt.Write("out/x", "1"))
+	var got []string
+	for _, left := range take(t, with).Checkpoint.LeftOver {
+		got = append(got, left.Folder)
+	}
+	slices.Sort(got)
+	if want := []string{"out", "out-[secret: aws-access-key]"}; !slices.Equal(got, want) {
+		t.Errorf("left over %q, want %q", got, want)
+	}
+}
+
 // counting counts what was scanned and not merely found again.
 type counting struct {
 	secret.Cache

@@ -106,6 +106,10 @@ func Take(ctx context.Context, t Taking) (taken Taken, err error) {
 		return v.Constraint != policy.Symlink && v.Constraint != policy.SymlinkedParent && v.Constraint != policy.HardLink
 	}))
 	taken.Checkpoint.bound()
+	for i := range taken.Checkpoint.LeftOver { // what stays out is searched by nobody, and named all the same
+		folder := &taken.Checkpoint.LeftOver[i].Folder
+		*folder = s.search.scanner.Name(*folder)
+	}
 	return taken, nil
 }
 
