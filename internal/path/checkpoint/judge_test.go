@@ -171,8 +171,8 @@ func TestFoldersOfWhatIsLeftOverAreAddedUpWhereTheyAreMany(t *testing.T) {
 	}
 }
 
-// Whoever judges gives back what they read through: else each look would leave a process behind.
-func TestToJudgeAgainStartsNoProcess(t *testing.T) {
+// Whoever judges gives back what they read through: else each look would leave a process or a file behind.
+func TestToJudgeAgainLeavesNothingOpen(t *testing.T) {
 	h := wt.NewHistory(t)
 	from := h.Commit(map[string]string{"README": "read me\n"})
 	to := h.Commit(map[string]string{"README": "read me again\n", "new": "1"})
@@ -197,7 +197,7 @@ func TestToJudgeAgainStartsNoProcess(t *testing.T) {
 		if err := judge(); err != nil {
 			t.Fatal(err)
 		}
-		before := children(t)
+		before, open := children(t), filesOpen(t)
 		for range 3 {
 			if err := judge(); err != nil {
 				t.Fatal(err)
@@ -205,6 +205,9 @@ func TestToJudgeAgainStartsNoProcess(t *testing.T) {
 		}
 		if after := children(t); after > before {
 			t.Errorf("%s leaves %d processes", name, after-before)
+		}
+		if after := filesOpen(t); after > open {
+			t.Errorf("%s leaves %d files open", name, after-open)
 		}
 	}
 }
@@ -221,4 +224,14 @@ func children(t *testing.T) (n int) {
 		n += len(strings.Fields(string(raw)))
 	}
 	return n
+}
+
+// filesOpen says how many files this process has open.
+func filesOpen(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }
