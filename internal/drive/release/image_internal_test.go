@@ -25,6 +25,10 @@ func TestAFailedBuildNamesItsStepAndWhy(t *testing.T) {
 			", at step 2/3 (RUN echo trying; apt-get install foo): E: no package foo"},
 		"one that says so as the builder does": {
 			"STEP 2/2: RUN make\nError: no rule\nError: building at STEP \"RUN make\": while running runtime: exit status 2\n", ", at step 2/2 (RUN make): no rule"},
+		"one that says what the builder says otherwise": {
+			"STEP 2/2: RUN make\nError: no rule\nError: building at STEP \"RUN make\": it cannot run\n", ", at step 2/2 (RUN make): it cannot run"},
+		"a step that looks like an end of one": {
+			"STEP 2/2: RUN echo \"a\": b\nError: building at STEP \"RUN echo \"a\": b\": no luck\n", `, at step 2/2 (RUN echo "a": b): no luck`},
 		"one that says nothing": {
 			"STEP 1/3: RUN true\nfine\n[2/2] STEP 3/3: RUN false\nError: building at STEP \"RUN false\": exit status 1\n", ", at step 3/3 (RUN false): exit status 1"},
 		"what is not there": {

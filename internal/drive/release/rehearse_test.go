@@ -33,8 +33,9 @@ type host struct {
 	fault error
 	image string // that sandboxes start from now
 
-	builder release.Builder
-	bases   []string // that were asked for
+	registries bool // builds may reach them
+	builder    release.Builder
+	bases      []string // that were asked for
 
 	runner func(dir string) (sandbox.Tryout, error) // nil: every runner is that of now
 
@@ -60,7 +61,7 @@ func (h *host) Take(context.Context, string, audit.Actor) (programs.Release, boo
 	return h.taken, h.taken.Digest != "", nil
 }
 
-func (h *host) Registries() bool { return false }
+func (h *host) Registries() bool { return h.registries }
 
 func (h *host) TryRunner(_ context.Context, dir string) (sandbox.Tryout, error) {
 	if h.runner == nil {
