@@ -104,6 +104,12 @@ func TestWhatAPersonHasNotCommittedIsLookedThroughForSecretsAlone(t *testing.T) 
 		}
 	}
 
+	several := []git.Write{{Path: "README"}, text("z", "key = "+awsKey+"\n"), {Path: "link"}, text("a", "key = "+awsKey+"\n")}
+	got, err := checkpoint.Uncommitted(gittest.Context(t), h.Host, head, several, policy.Rules{}, nil)
+	if want := []string{"a secret", "z secret"}; err != nil || !slices.Equal(named(got), want) {
+		t.Errorf("among what is gone: %q, %v; want %q", named(got), err, want)
+	}
+
 	gone, cancel := context.WithCancel(gittest.Context(t))
 	cancel()
 	if _, err := checkpoint.Uncommitted(gone, h.Host, head, []git.Write{text("a", "1")}, policy.Rules{}, nil); err == nil {
