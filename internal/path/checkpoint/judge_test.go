@@ -70,7 +70,7 @@ func TestASubmoduleIsJudgedThoughItsCommitIsNotThere(t *testing.T) {
 
 func TestWhatAPersonHasNotCommittedIsLookedThroughForSecretsAlone(t *testing.T) {
 	h := wt.NewHistory(t)
-	head := h.Commit(map[string]string{"README": "read me\n", "old.txt": "key = " + oldKey + "\n", "keep.key": "was here\n", "link": "->README", "folder.pem/x": "1"})
+	head := h.Commit(map[string]string{"README": "read me\n", "old.txt": "key = " + oldKey + "\n", "keep.key": "was here\n", "link": "->README", "folder.pem/x": "1", "tool": "x+key = " + oldKey + "\n", "token": "->" + github})
 	text := func(path, text string) git.Write { return git.Write{Path: path, Mode: git.File, Data: git.Text(text)} }
 	for name, c := range map[string]struct {
 		write git.Write
@@ -83,6 +83,10 @@ func TestWhatAPersonHasNotCommittedIsLookedThroughForSecretsAlone(t *testing.T) 
 		"one that the head has not here": {text("other.txt", "key = "+oldKey+"\n"), nil, []string{"other.txt secret"}},
 		"in a link's target":             {git.Write{Path: "link", Mode: git.Symlink, Data: git.Text(github)}, nil, []string{"link secret"}},
 		"a link for a file":              {git.Write{Path: "old.txt", Mode: git.Symlink, Data: git.Text(github)}, nil, []string{"old.txt secret"}},
+		"one of an executable":           {git.Write{Path: "tool", Mode: git.Executable, Data: git.Text("key = " + oldKey + "\nmore\n")}, nil, nil},
+		"one of a link":                  {git.Write{Path: "token", Mode: git.Symlink, Data: git.Text(github)}, nil, nil},
+		"a file for a link that had it":  {text("token", github), nil, []string{"token secret"}},
+		"a link that is new":             {git.Write{Path: "new", Mode: git.Symlink, Data: git.Text(github)}, nil, []string{"new secret"}},
 		"a place of secrets":             {text("config/secrets/a.txt", "1"), nil, []string{"config/secrets/a.txt secret_path"}},
 		"one that the home allows":       {text("config/secrets/a.txt", "1"), []string{"config"}, nil},
 		"one that the head has":          {text("keep.key", "other\n"), nil, nil},
