@@ -215,6 +215,9 @@ func TestAChangeOfAGroupIsNotRehearsed(t *testing.T) {
 	})
 }
 
+// planted is a token that a candidate prints.
+const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+
 // TestACandidateThatFailsGoesBackToItsAgent holds SM-913: nobody is asked, and the agent hears the step and what was printed.
 func TestACandidateThatFailsGoesBackToItsAgent(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
@@ -222,7 +225,7 @@ func TestACandidateThatFailsGoesBackToItsAgent(t *testing.T) {
 			if n > 1 {
 				return well(), 0
 			}
-			return rehearsal.Report{Done: well().Done[:1], Failed: &rehearsal.Failure{Step: rehearsal.Answer, Why: "the agent echo did not say hello", Tail: "panic: in the answer"}}, 0
+			return rehearsal.Report{Done: well().Done[:1], Failed: &rehearsal.Failure{Step: rehearsal.Answer, Why: "the agent echo did not say hello, but " + planted, Tail: "panic: in the answer\n" + planted}}, 0
 		})
 		c, _ := s.Begin()
 		chg := s.Propose(c)
@@ -230,10 +233,13 @@ func TestACandidateThatFailsGoesBackToItsAgent(t *testing.T) {
 		if len(d.Proposal.Card.Checks) != 1 || d.Proposal.Card.Checks[0].OK || d.Proposal.Card.Host != nil {
 			t.Errorf("its card says %+v", d.Proposal.Card)
 		}
+		if check := d.Proposal.Card.Checks[0]; strings.Contains(check.Why+check.Tail, planted) || !strings.Contains(check.Why, "[secret") || !strings.Contains(check.Tail, "[secret") {
+			t.Errorf("a secret is kept: %+v", check)
+		}
 		told := troupe.Told()
 		for _, words := range []string{"rehearsal of the host", "the agent echo answers a message: the agent echo did not say hello", "panic: in the answer"} {
-			if last := told[len(told)-1]; !strings.Contains(last, words) {
-				t.Errorf("its agent does not hear %q: %q", words, last)
+			if last := told[len(told)-1]; !strings.Contains(last, words) || strings.Contains(last, planted) {
+				t.Errorf("its agent does not hear %q, or hears a secret: %q", words, last)
 			}
 		}
 	})
