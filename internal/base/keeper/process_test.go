@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,6 +123,8 @@ func TestAReleaseThatDoesNotStartTellsTheWayToTheInstalledOne(t *testing.T) {
 
 // Services that somebody restarted long before are the keeper's children by then, too.
 func TestWhatBeganBeforeADaemonIsNotItsSurvivor(t *testing.T) {
+	runtime.LockOSThread() // of one thread's children the older ones are named first
+	defer runtime.UnlockOSThread()
 	began := func() (*exec.Cmd, deadman.Process) {
 		cmd := exec.Command("/proc/self/exe", "survive", t.TempDir(), "stubborn")
 		if err := cmd.Start(); err != nil {
@@ -240,9 +243,13 @@ func TestARevertIsAloneAndLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	before := filesOpen(t)
 	err = revert(t.Context(), home, Record{Old: r.Digest})
 	if err == nil {
 		t.Fatal("no error")
+	}
+	if after := filesOpen(t); after > before {
+		t.Errorf("%d files stay open", after-before)
 	}
 	var pid, session, left int
 	_, said, _ := strings.Cut(err.Error(), `: "`)
