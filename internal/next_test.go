@@ -48,14 +48,12 @@ func eachFile(t *testing.T, roots []string, do func(set *token.FileSet, file *as
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
 				return err
 			}
-			once, _ := sources.LoadOrStore(path, sync.OnceValues(func() (source, error) {
-				set := token.NewFileSet()
-				file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-				return source{set, file}, err
+			once, _ := sources.LoadOrStore(path, sync.OnceValues(func() (*ast.File, error) {
+				return parser.ParseFile(places, path, nil, parser.SkipObjectResolution)
 			}))
-			s, err := once.(func() (source, error))()
+			file, err := once.(func() (*ast.File, error))()
 			if err == nil {
-				do(s.set, s.file)
+				do(places, file)
 			}
 			return err
 		})
@@ -65,10 +63,9 @@ func eachFile(t *testing.T, roots []string, do func(set *token.FileSet, file *as
 	}
 }
 
-// source is a parsed file. To parse all of them is most of what a test of them costs: it is done once.
-type source struct {
-	set  *token.FileSet
-	file *ast.File
-}
-
-var sources sync.Map // path → func() (source, error)
+// sources are the files that were parsed, and places says where in them something is. To parse all of them is most of what a test of them
+// costs: it is done once.
+var (
+	sources sync.Map // path → func() (*ast.File, error)
+	places  = token.NewFileSet()
+)

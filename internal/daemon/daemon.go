@@ -116,10 +116,9 @@ type Daemon struct {
 	goesBack bool // it runs for no longer than it takes to bring the old host back
 }
 
-// errIdle and errAsked end a daemon without fault; errKept refuses one that nobody but a keeper may start.
+// errIdle and errHanded end a daemon without fault, as errAsked does; errKept refuses one that nobody but a keeper may start.
 var (
 	errIdle   = errors.New("nothing to do")
-	errAsked  = errors.New("asked to stop")
 	errHanded = errors.New("handed over")
 	errKept   = problem.Case(lock.ErrHeld, "sallyport daemon status", "sallyport serve keeps it up, and starts its daemons")
 )

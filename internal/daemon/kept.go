@@ -18,6 +18,9 @@ import (
 	"sallyport/internal/store/sqlite"
 )
 
+// errAsked ends a daemon that somebody has asked to.
+var errAsked = errors.New("asked to stop")
+
 // beatEvery is how often a daemon that a keeper has started looks whether its main loops go round, and says so.
 const beatEvery = 10 * time.Second
 

@@ -14,6 +14,12 @@ import (
 	"sallyport/internal/rule/secret"
 )
 
+// Times that hold a connection which is answered; a stream's deadline moves with each write.
+const (
+	writeTime     = 30 * time.Second
+	heartbeatTime = 15 * time.Second
+)
+
 // door is what every verb is answered through: as a document, as bytes, or with a problem.
 type door struct {
 	log      *slog.Logger

@@ -65,14 +65,12 @@ type Server struct {
 	came    atomic.Int64   // requests that came since Busy was last asked
 }
 
-// Times that hold a connection; a stream's write deadline moves with each write.
+// Times that hold a connection.
 const (
-	headerTime    = 10 * time.Second
-	bodyTime      = 30 * time.Second
-	writeTime     = 30 * time.Second
-	idleTime      = 2 * time.Minute
-	heartbeatTime = 15 * time.Second
-	shutdownTime  = 5 * time.Second
+	headerTime   = 10 * time.Second
+	bodyTime     = 30 * time.Second
+	idleTime     = 2 * time.Minute
+	shutdownTime = 5 * time.Second
 )
 
 // New returns a server; nothing runs before Serve.

@@ -2,10 +2,15 @@ package channels
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/wiring"
+	"sallyport/internal/port/channel"
 	"sallyport/internal/store"
 	"sallyport/internal/who/question"
 )
@@ -39,19 +44,6 @@ func (p Places) Answer(ctx context.Context, of id.Question, words string, by aud
 	return p.Voices.Admit(ctx, of, words, by)
 }
 
-// forgetAnswered drops what waits for questions that have ended: nobody is asked about it any more.
-func forgetAnswered(ctx context.Context, db store.DB) error {
-	return db.InTx(ctx, func(tx store.Tx) error {
-		all, err := tx.PendingQuestions(ctx, "")
-		for _, of := range all {
-			if err == nil {
-				err = forget(ctx, tx, of)
-			}
-		}
-		return err
-	})
-}
-
 // forget drops what waits for a question, if that has ended.
 func forget(ctx context.Context, tx store.Tx, of id.Question) error {
 	q, err := tx.Question(ctx, of)
@@ -68,4 +60,19 @@ func forget(ctx context.Context, tx store.Tx, of id.Question) error {
 		}
 	}
 	return tx.DropPending(ctx, of)
+}
+
+// keptBy reads what a row keeps.
+func keptBy(p wiring.Pending) (k kept, err error) {
+	if err = json.Unmarshal(p.Event, &k); err != nil {
+		err = fmt.Errorf("read what waited for %s: %w", p.Question, err)
+	}
+	return k, err
+}
+
+// kept is what was said, as it waits for a decision.
+type kept struct {
+	Event  channel.Event  `json:"event"`
+	Intake message.Intake `json:"intake"`
+	First  channel.Sender `json:"first"` // whom the card names: nobody else becomes a member by it
 }

@@ -16,7 +16,6 @@ import (
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/ledger"
-	"sallyport/internal/port/channel"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -36,36 +35,10 @@ const (
 // groupsShown is how many groups a card has; a home with more is wired at the command line.
 const groupsShown = 15
 
-// approvers are who may decide about who talks with a group, or of "" about a place, and can be asked.
-func (c *Channels) approvers(ctx context.Context, tx store.Tx, of group.Folder) ([]person.Known, error) {
-	people, err := ledger.Entitled(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := tx.People(ctx)
-	need := right.Admission(string(of), people)
-	return slices.DeleteFunc(all, func(k person.Known) bool { return !slices.Contains(need.Ask, k.ID) }), err
-}
-
-// kept is what was said, as it waits for a decision.
-type kept struct {
-	Event  channel.Event  `json:"event"`
-	Intake message.Intake `json:"intake"`
-	First  channel.Sender `json:"first"` // whom the card names: nobody else becomes a member by it
-}
-
 // put has a row keep it.
 func (k kept) put(p *wiring.Pending) (err error) {
 	p.Event, err = json.Marshal(k)
 	return err
-}
-
-// keptBy reads what a row keeps.
-func keptBy(p wiring.Pending) (k kept, err error) {
-	if err = json.Unmarshal(p.Event, &k); err != nil {
-		err = fmt.Errorf("read what waited for %s: %w", p.Question, err)
-	}
-	return k, err
 }
 
 // askSender asks whether a stranger may talk with a group. While that waits, what they say is dropped (CH-051).

@@ -8,7 +8,9 @@ import (
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/drive/ledger"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 	"sallyport/internal/who/person"
 	"sallyport/internal/who/question"
 )
@@ -71,4 +73,15 @@ func accounts(of []person.Known) (all []person.Account) {
 		all = append(all, k.Accounts...)
 	}
 	return all
+}
+
+// approvers are who may decide about who talks with a group, or of "" about a place, and can be asked.
+func (c *Channels) approvers(ctx context.Context, tx store.Tx, of group.Folder) ([]person.Known, error) {
+	people, err := ledger.Entitled(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := tx.People(ctx)
+	need := right.Admission(string(of), people)
+	return slices.DeleteFunc(all, func(k person.Known) bool { return !slices.Contains(need.Ask, k.ID) }), err
 }

@@ -1,7 +1,6 @@
 package channels
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,7 +11,6 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/inert"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/wiring"
@@ -181,7 +179,15 @@ func (c *Channels) States() map[string]State {
 	return all
 }
 
-// actor is who said something, before it is known who that is.
-func actor(s channel.Sender) audit.Actor {
-	return audit.Actor{Kind: "person", Name: inert.Short(cmp.Or(s.Name, s.Handle, s.Account, "somebody"), 80), UID: -1}
+// forgetAnswered drops what waits for questions that have ended: nobody is asked about it any more.
+func forgetAnswered(ctx context.Context, db store.DB) error {
+	return db.InTx(ctx, func(tx store.Tx) error {
+		all, err := tx.PendingQuestions(ctx, "")
+		for _, of := range all {
+			if err == nil {
+				err = forget(ctx, tx, of)
+			}
+		}
+		return err
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -194,12 +193,47 @@ func (c *Channels) person(ctx context.Context, tx store.Tx, of id.Person) (perso
 	return person.Known{}, err
 }
 
-// notice has the host itself say something in a conversation.
-func (c *Channels) notice(ctx context.Context, tx store.Tx, where id.Conversation, text string) error {
-	chat, err := ledger.HostChat(ctx, tx, where)
-	if err != nil {
-		return err
+// giveCode gives who has approved a change of the host the code that it is confirmed with (SM-923). It goes by the platform alone, and is
+// written down nowhere.
+func (c *Channels) giveCode(l *line, e channel.Event, yes message.Decision) {
+	if c.Code == nil {
+		return
 	}
-	_, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Text: c.Secrets.Redact(strings.TrimSpace(text)), At: ledger.Now()})
-	return err
+	given := c.Code(l.life, yes.Approval, yes.By, func(of id.Change, plain string) (where string, err error) {
+		m := channel.Message{Place: e.Place.Address, Thread: e.Thread, Nonce: string(id.NewOut()), Text: codeText(of, plain)}
+		where = "in the conversation where they approved it, on " + l.Name
+		err = l.call(l.life, sendTime, func(ctx context.Context) error {
+			alone, err := l.alone(ctx, e)
+			if err != nil { // others read along where the yes was said
+				return err
+			}
+			if alone != "" {
+				m.Place, m.Thread, m.Account = alone, "", e.Sender.Account
+				where = "where they are alone with the assistant, on " + l.Name
+			}
+			_, err = l.driver.Deliver(ctx, m)
+			return err
+		})
+		return where, err
+	})
+	if given {
+		c.Poke()
+	}
+}
+
+// alone is where the sender of an event is alone with the assistant; "" if the platform has no such place.
+func (l *line) alone(ctx context.Context, e channel.Event) (address string, err error) {
+	switch {
+	case e.Place.Kind == channel.Direct:
+		return e.Place.Address, nil
+	case e.Sender.Account == "" || !l.driver.Can().Direct:
+		return "", nil
+	}
+	return l.driver.Direct(ctx, e.Sender.Account)
+}
+
+// codeText is how the code of a change is given.
+func codeText(of id.Change, plain string) string {
+	return fmt.Sprintf("This code keeps %s once it is on trial: %s\nThe host lands it now, starts again and asks whether it is to stay. Then reply `confirm` and this code. It is shown once: without it the host goes back by itself. "+
+		"Where a platform lets its bot read what it said, it guards against a version with a mistake, and not against one that means harm.", of, plain)
 }

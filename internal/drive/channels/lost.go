@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/store"
 )
@@ -72,4 +75,14 @@ func (c *Channels) knows(ctx context.Context, tx store.Tx, where conversation.Co
 		}
 	}
 	return false, nil
+}
+
+// notice has the host itself say something in a conversation.
+func (c *Channels) notice(ctx context.Context, tx store.Tx, where id.Conversation, text string) error {
+	chat, err := ledger.HostChat(ctx, tx, where)
+	if err != nil {
+		return err
+	}
+	_, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Text: c.Secrets.Redact(strings.TrimSpace(text)), At: ledger.Now()})
+	return err
 }

@@ -2,7 +2,6 @@ package channels
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -214,9 +213,4 @@ func placeOf(ctx context.Context, tx store.Tx, of id.Conversation) (conversation
 		return where, problem.Errorf(problem.NotFound, "sallyport wiring list", "%s is no conversation of a channel: %w", of, err)
 	}
 	return where, nil
-}
-
-// noteWiring writes down who changed what is heard in a conversation.
-func noteWiring(ctx context.Context, tx store.Tx, by audit.Actor, of id.Conversation, verb, text string, args ...any) error {
-	return tx.AppendEntry(ctx, audit.Entry{At: ledger.Now(), Actor: by, Subject: string(of), Verb: verb, Reason: fmt.Sprintf(text, args...)})
 }

@@ -251,10 +251,3 @@ func (l *line) State() State {
 	defer l.mu.Unlock()
 	return l.state
 }
-
-// names are those by which people mention the assistant.
-func (l *line) names() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.self.Names
-}

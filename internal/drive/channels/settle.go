@@ -199,3 +199,29 @@ func (c usher) letInFirst(ctx context.Context, tx store.Tx, s said, first channe
 	}
 	return c.letIn(ctx, tx, s, g)
 }
+
+// putWiring stores a wiring that can be saved, and writes down who did it.
+func putWiring(ctx context.Context, tx store.Tx, where conversation.Conversation, w wiring.Wiring, by audit.Actor) (Wired, error) {
+	all := Wired{Conversation: where}
+	if err := w.Check(); err != nil {
+		return all, err
+	}
+	if err := tx.PutWiring(ctx, w); err != nil {
+		return all, err
+	}
+	how := string(w.Mode)
+	if w.Mode == wiring.Pattern {
+		how += " " + inert.Short(w.Pattern, 80)
+	}
+	if err := noteWiring(ctx, tx, by, where.ID, "wired", "group %s: %s, %s, %s", w.Group, how, w.Scope, w.Ignored); err != nil {
+		return all, err
+	}
+	var err error
+	all.Wirings, err = tx.Wirings(ctx, where.ID)
+	return all, err
+}
+
+// noteWiring writes down who changed what is heard in a conversation.
+func noteWiring(ctx context.Context, tx store.Tx, by audit.Actor, of id.Conversation, verb, text string, args ...any) error {
+	return tx.AppendEntry(ctx, audit.Entry{At: ledger.Now(), Actor: by, Subject: string(of), Verb: verb, Reason: fmt.Sprintf(text, args...)})
+}

@@ -116,27 +116,6 @@ func (p Places) Wire(ctx context.Context, of id.Conversation, n Wish, by audit.A
 	return w, err
 }
 
-// putWiring stores a wiring that can be saved, and writes down who did it.
-func putWiring(ctx context.Context, tx store.Tx, where conversation.Conversation, w wiring.Wiring, by audit.Actor) (Wired, error) {
-	all := Wired{Conversation: where}
-	if err := w.Check(); err != nil {
-		return all, err
-	}
-	if err := tx.PutWiring(ctx, w); err != nil {
-		return all, err
-	}
-	how := string(w.Mode)
-	if w.Mode == wiring.Pattern {
-		how += " " + inert.Short(w.Pattern, 80)
-	}
-	if err := noteWiring(ctx, tx, by, where.ID, "wired", "group %s: %s, %s, %s", w.Group, how, w.Scope, w.Ignored); err != nil {
-		return all, err
-	}
-	var err error
-	all.Wirings, err = tx.Wirings(ctx, where.ID)
-	return all, err
-}
-
 // knownGroup refuses a group that there is not.
 func knownGroup(groups []group.Folder, name string) (group.Folder, error) {
 	g, err := group.ParseFolder(name)

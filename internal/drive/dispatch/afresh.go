@@ -188,20 +188,6 @@ func (d Afresh) hold(ctx context.Context, of id.Chat) (release func(), err error
 	}
 }
 
-// use counts a session that stands on what a group has written, until it is over.
-func (d *Dispatcher) use(of group.Folder) (over func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.uses[of]++
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.uses[of]--; d.uses[of] == 0 {
-			delete(d.uses, of)
-		}
-	}
-}
-
 func (d Afresh) used(of group.Folder) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

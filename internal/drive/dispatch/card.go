@@ -257,27 +257,3 @@ func (d decider) outcome(ctx context.Context, tx store.Tx, o message.Out) (strin
 	}
 	return "Nothing is decided any more: " + string(o.Change) + " is " + string(row.State) + next, nil
 }
-
-// delivered notes that a card is told to who watches, before that is written down: who answers at once has seen it. What it returns
-// writes it down, or forgets it if it could not be told.
-func (d decider) delivered(ctx context.Context, o message.Out) func(told bool) {
-	at := ledger.Now()
-	if !o.Card.Host() || o.Delivered != nil || !d.shown.begin(o.ID, at) {
-		return func(bool) {}
-	}
-	return func(told bool) {
-		if first := d.shown.end(o.ID, at, told); !first {
-			return
-		}
-		if o.Card == message.CardTrial && d.Changes != nil {
-			d.Changes.RecordDelivery(o.Change)
-		}
-		err := d.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error { return tx.NoteDelivery(ctx, o.ID, at) })
-		if err != nil {
-			d.Log.Warn("that a card was shown could not be kept; after a restart it is shown again before it can be answered", "card", o.ID, "error", err)
-		}
-	}
-}
-
-// shownFor is how long a delivery is remembered beside its row.
-const shownFor = time.Hour

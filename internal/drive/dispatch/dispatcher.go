@@ -340,39 +340,6 @@ func (d *Dispatcher) makeRoom(ctx context.Context, chat id.Chat) {
 	})
 }
 
-// toldAgain is how long nobody is told of the same cause again (CH-902).
-const toldAgain = 10 * time.Minute
-
-// tell has the host say something in a chat, at most once per cause in ten minutes.
-func (d *Dispatcher) tell(ctx context.Context, chat id.Chat, cause, text string) {
-	key := string(chat) + " " + cause
-	d.mu.Lock()
-	last, ever := d.told[key]
-	if ever && time.Since(last) < toldAgain {
-		d.mu.Unlock()
-		return
-	}
-	d.told[key] = time.Now()
-	d.mu.Unlock()
-
-	err := d.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error { return d.notice(ctx, tx, chat, text) })
-	if err != nil {
-		d.Log.Error("somebody who waits was not told why", "chat", chat, "error", err)
-	}
-}
-
-// notice writes the host's word into a chat.
-func (d *Dispatcher) notice(ctx context.Context, tx store.Tx, chat id.Chat, text string) error {
-	c, err := tx.Chat(ctx, chat)
-	if err != nil {
-		return err
-	}
-	_, err = tx.PutOut(ctx, message.Out{
-		ID: id.NewOut(), Chat: chat, Lane: message.Notice, Turn: c.Turn, Text: d.Secrets.Redact(text), At: ledger.Now(),
-	})
-	return err
-}
-
 // PromptLimit is what this process's environment says of it; what is no such number is the default.
 func PromptLimit() int {
 	n, err := strconv.Atoi(os.Getenv(prompt.LimitVariable))

@@ -72,3 +72,10 @@ func tellSkills(all []group.Skill) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// Where a session of a group finds what is its own, inside.
+const (
+	WorkFolder   = sandbox.Mountpoint + "/agent" // what it writes here stays
+	RunnerFolder = "/app/src"
+	SkillsFolder = "/app/skills"
+)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -283,23 +282,4 @@ func (w renewing) try(ctx context.Context, r *renewal) (why string) {
 	case <-limit.C:
 		return fmt.Sprintf("its turn did not end within %s", answerMax)
 	}
-}
-
-// leaving is the commit whose files a group runs while it is to go back and its files have not; "" otherwise (SM-906).
-func (d Renewer) leaving(ctx context.Context, of group.Folder) (commit git.OID, err error) {
-	err = d.DB.Read(ctx, func(tx store.Tx) error {
-		open, err := tx.OpenTrials(ctx)
-		if err != nil {
-			return err
-		}
-		for _, t := range open {
-			if t.Leaves(of) {
-				l, err := ledger.LandingNamed(ctx, tx, t.Landing)
-				commit = l.Head
-				return err
-			}
-		}
-		return nil
-	})
-	return commit, err
 }

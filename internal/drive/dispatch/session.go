@@ -33,13 +33,6 @@ import (
 	"sallyport/internal/who/group"
 )
 
-// Where a session of a group finds what is its own, inside.
-const (
-	WorkFolder   = sandbox.Mountpoint + "/agent" // what it writes here stays
-	RunnerFolder = "/app/src"
-	SkillsFolder = "/app/skills"
-)
-
 // instructions are the names under which agents look for a group's AGENTS.md.
 var instructions = []string{"AGENTS.md", "CLAUDE.md"}
 
@@ -469,4 +462,18 @@ func lastWords(of path.Session) string {
 		return "its transcript cannot be read: " + err.Error()
 	}
 	return said
+}
+
+// use counts a session that stands on what a group has written, until it is over.
+func (d *Dispatcher) use(of group.Folder) (over func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.uses[of]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.uses[of]--; d.uses[of] == 0 {
+			delete(d.uses, of)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"sallyport/internal/base/audit"
@@ -262,16 +261,5 @@ func (d *Dispatcher) Tasks(ctx context.Context) (all []message.In, err error) {
 	return all, err
 }
 
-// stoppedTasks are those of a chat, or of all, that would come again and were given up: they come again once they are tried again.
-func stoppedTasks(ctx context.Context, tx store.Tx, chat id.Chat) ([]message.In, error) {
-	all, err := tx.Ins(ctx, message.Filter{Chat: chat, Status: []message.Status{message.Dead}, Tasks: true, Newest: true})
-	return slices.DeleteFunc(all, func(m message.In) bool { return !stopped(m) }), err
-}
-
 // reasonMax is how much of why a task is stopped its agent is told, in bytes.
 const reasonMax = 300
-
-// stopped reports whether a message was the last of a task that would come again.
-func stopped(m message.In) bool {
-	return m.Status == message.Dead && m.Recurrence != nil && m.Recurrence.Kind != schedule.Once
-}

@@ -46,9 +46,6 @@ func (t *turn) inProcess() []stuck.Row {
 	return rows
 }
 
-// waitingMax is how many messages of one chat are looked at together that wake, and how much of the context.
-const waitingMax = 10_000
-
 // begin takes what waits in a chat into a turn, in one transaction; false if nothing waits that wakes and is due.
 func (w *worker) begin(ctx context.Context) (t turn, any bool, err error) {
 	err = w.DB.InTx(ctx, func(tx store.Tx) error {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -97,4 +98,34 @@ func (x *exchange) pass(to io.Writer, from io.Reader) bool {
 			return err == io.EOF && end() == nil && x.w.Flush() == nil
 		}
 	}
+}
+
+// plain makes one short line of ASCII of what may come from an agent.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f {
+			return '?'
+		}
+		return r
+	}, cut(s, 200))
+}
+
+// live hears that something moves.
+func (x *exchange) live() {
+	x.idle.Reset(x.patience())
+	if x.a.Route == nil || x.a.Route.Moved == nil {
+		return
+	}
+	now := time.Now()
+	if last := x.moved.Load(); (last == nil || now.Sub(*last) >= MovedEvery) && x.moved.CompareAndSwap(last, &now) {
+		x.a.Route.Moved()
+	}
+}
+
+// patience is how long nothing may move.
+func (x *exchange) patience() time.Duration {
+	if x.a.Route != nil && x.a.Route.Idle > 0 {
+		return x.a.Route.Idle
+	}
+	return x.cfg.Limits.Idle
 }

@@ -78,11 +78,6 @@ func (c *client) next() bool {
 	return c.relay(a)
 }
 
-const (
-	whySent = "this session has reached its limit of bytes sent"
-	whyBody = "its body is larger than the limit of one request"
-)
-
 // unread answers a head that could not be read to its end.
 func (c *client) unread(err error) bool {
 	a := Answer{}
@@ -172,16 +167,6 @@ func (a Answer) next() string {
 		return fmt.Sprintf("The owner can allow a host under egress: in sallyport.yaml, or with --egress %s.", host)
 	}
 	return "The owner can allow hosts by name under egress: in sallyport.yaml."
-}
-
-// plain makes one short line of ASCII of what may come from an agent.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f {
-			return '?'
-		}
-		return r
-	}, cut(s, 200))
 }
 
 // Bounds of what is read and dropped so that a client can read the answer before its connection ends.

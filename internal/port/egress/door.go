@@ -210,10 +210,6 @@ func (d *Door) decided(a Answer, v Verdict) {
 	d.cfg.Decided(told)
 }
 
-func cut(s string, limit int) string {
-	return s[:min(len(s), limit)]
-}
-
 // counted reports whether what goes up counts towards the limit of a session. What its model is asked does not: budgets bound that, and a
 // conversation that has gone on for months asks no less of it than one that began today (CH-080).
 func (a Answer) counted() bool { return a.Route == nil && a.Way != Own }

@@ -157,26 +157,6 @@ func (x *exchange) run() bool {
 	return keep && whole
 }
 
-// live hears that something moves.
-func (x *exchange) live() {
-	x.idle.Reset(x.patience())
-	if x.a.Route == nil || x.a.Route.Moved == nil {
-		return
-	}
-	now := time.Now()
-	if last := x.moved.Load(); (last == nil || now.Sub(*last) >= MovedEvery) && x.moved.CompareAndSwap(last, &now) {
-		x.a.Route.Moved()
-	}
-}
-
-// patience is how long nothing may move.
-func (x *exchange) patience() time.Duration {
-	if x.a.Route != nil && x.a.Route.Idle > 0 {
-		return x.a.Route.Idle
-	}
-	return x.cfg.Limits.Idle
-}
-
 func (x *exchange) transport() *http.Transport {
 	if x.a.Route != nil {
 		return x.serving.routes

@@ -178,3 +178,8 @@ func (u *upload) why() error {
 	defer u.reading.Unlock()
 	return u.broken
 }
+
+const (
+	whySent = "this session has reached its limit of bytes sent"
+	whyBody = "its body is larger than the limit of one request"
+)

@@ -198,3 +198,7 @@ func words(v any, key string) (n int64) {
 	}
 	return n
 }
+
+func cut(s string, limit int) string {
+	return s[:min(len(s), limit)]
+}

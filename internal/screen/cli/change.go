@@ -80,14 +80,6 @@ func printChanges(w io.Writer, rows []api.Change) {
 	_ = t.Flush() // a reader who left has seen enough
 }
 
-// wish is the first line of what is asked for; that of a group's agent is quoted (SM-908).
-func wish(c api.Change) string {
-	if c.Dev != "" {
-		return inert.Line(fmt.Sprintf("%s asks: %q", c.Group, firstLine(c.Text)))
-	}
-	return inert.Line(firstLine(c.Text))
-}
-
 // watchManner is how a person watches: to the end.
 func watchManner(a *app, output bool) manner {
 	how := manner{output: output, patient: true, trial: trialStay}

@@ -280,12 +280,3 @@ func oneChannel(words []string) error {
 	}
 	return api.CheckChannel(words[0])
 }
-
-// channelNames offers the channels.
-func channelNames(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.ChannelList, api.Nothing{}) // without an answer nothing is offered
-	for _, ch := range all[:min(len(all), completeMax)] {
-		out = append(out, ch.Name+"\t"+ch.Status)
-	}
-	return out
-}

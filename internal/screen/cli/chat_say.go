@@ -280,19 +280,3 @@ func (w *answerWait) whyNot(because error) string {
 	}
 	return "you left before the answer came"
 }
-
-// toolWords say which tool is in flight and how long; "" if none is.
-func toolWords(t *api.InFlight, now time.Time) string {
-	if t == nil {
-		return ""
-	}
-	text := ", tool " + inert.Line(t.Name)
-	if t.Title != "" && t.Title != t.Name {
-		text += " (" + inert.Line(clip(t.Title, 40)) + ")"
-	}
-	text += " " + duration(max(now.Sub(t.Started), 0).Truncate(time.Second))
-	if t.DeclaredMS > 0 {
-		text += " of " + duration(time.Duration(t.DeclaredMS)*time.Millisecond)
-	}
-	return text
-}

@@ -176,3 +176,106 @@ func completeFlags(a *app, cmd *cobra.Command) {
 
 // strategies are how a working agent can be watched, the default first.
 var strategies = []string{"direct_worktree", "shadow_workspace"}
+
+// groupNames offers the groups of the home.
+func groupNames(ctx context.Context, c *client.Client) (out []string) {
+	all, _ := client.Call(ctx, c, api.GroupList, api.OfUser{}) // without an answer nothing is offered
+	for _, g := range all.Groups[:min(len(all.Groups), completeMax)] {
+		out = append(out, g.Name+"\t"+g.Agent)
+	}
+	return out
+}
+
+// completesRelease offers what names a release.
+func (a *app) completesRelease() cobra.CompletionFunc {
+	return func(_ *cobra.Command, given []string, _ string) (offered []string, _ cobra.ShellCompDirective) {
+		if f, err := a.releases(); err == nil && len(given) == 0 {
+			digests, _ := f.Find("") // what cannot be read is not offered
+			for _, digest := range digests {
+				offered = append(offered, short(digest))
+			}
+			for name, named := range namedReleases(f) {
+				if _, err := named(); err == nil {
+					offered = append(offered, name)
+				}
+			}
+			slices.Sort(offered)
+		}
+		return offered, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// channelNames offers the channels.
+func channelNames(ctx context.Context, c *client.Client) (out []string) {
+	all, _ := client.Call(ctx, c, api.ChannelList, api.Nothing{}) // without an answer nothing is offered
+	for _, ch := range all[:min(len(all), completeMax)] {
+		out = append(out, ch.Name+"\t"+ch.Status)
+	}
+	return out
+}
+
+// messageIDs offers the newest messages.
+func messageIDs(ctx context.Context, c *client.Client) []string { return offerMessages(ctx, c) }
+
+// deadMessageIDs offers the newest that were given up.
+func deadMessageIDs(ctx context.Context, c *client.Client) []string {
+	return offerMessages(ctx, c, api.MessageDead)
+}
+
+// messageStatuses are all that a message can have.
+var messageStatuses = []string{api.MessagePending, api.MessageProcessing, api.MessageCompleted, api.MessageFolded, api.MessageDead}
+
+// personIDs offers the ids of those whom the home knows.
+func personIDs(ctx context.Context, c *client.Client) (out []string) {
+	all, _ := client.Call(ctx, c, api.PersonList, api.Nothing{}) // without an answer nothing is offered
+	for _, p := range all[:min(len(all), completeMax)] {
+		out = append(out, p.ID+"\t"+dash(roleList(p)))
+	}
+	return out
+}
+
+// taskIDs offers the tasks that wait.
+func taskIDs(ctx context.Context, c *client.Client) (out []string) {
+	rows, _ := client.Call(ctx, c, api.ScheduleList, api.Nothing{}) // without an answer nothing is offered
+	for _, m := range rows[:min(len(rows), completeMax)] {
+		out = append(out, m.Task+"\tdue "+clock(m.Due))
+	}
+	return out
+}
+
+// sessionNames offers the chats, and the identities of their sessions.
+func sessionNames(ctx context.Context, c *client.Client) (out []string) {
+	rows, _ := client.Call(ctx, c, api.ChatList, api.InGroup{}) // without an answer nothing is offered
+	for _, r := range rows[:min(len(rows), completeMax)] {
+		out = append(out, r.ID+"\t"+r.Group)
+		if r.Session != "" {
+			out = append(out, r.Session+"\t"+r.Group)
+		}
+	}
+	return out
+}
+
+// conversationIDs offers the conversations of channels.
+func conversationIDs(ctx context.Context, c *client.Client) (out []string) {
+	all, _ := client.Call(ctx, c, api.WiringList, api.OfChannel{}) // without an answer nothing is offered
+	for _, w := range all[:min(len(all), completeMax)] {
+		out = append(out, w.ID+"\t"+w.Kind+" on "+w.Channel)
+	}
+	return out
+}
+
+// What wirings and policies are made of, the usual first.
+var (
+	engageModes   = []string{"mention", "mention-sticky", "pattern"}
+	senderScopes  = []string{"all", "known"}
+	ignoredKinds  = []string{"drop", "accumulate"}
+	placePolicies = []string{"request_approval", "strict", "public"}
+)
+
+func offerMessages(ctx context.Context, c *client.Client, status ...string) (out []string) {
+	rows, _ := client.Call(ctx, c, api.MessageList, api.Messages{Status: status, Limit: completeMax}) // without an answer nothing is offered
+	for _, m := range slices.Backward(rows) {
+		out = append(out, m.ID+"\t"+m.Status)
+	}
+	return out
+}

@@ -276,12 +276,3 @@ func settled(ctx context.Context, a *app, c *client.Client, change string) (api.
 	}
 	return d, problem.Errorf(kind, next, "%s has not landed and is %s: %s", change, d.Change.State, d.Change.Reason)
 }
-
-// groupNames offers the groups of the home.
-func groupNames(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.GroupList, api.OfUser{}) // without an answer nothing is offered
-	for _, g := range all.Groups[:min(len(all.Groups), completeMax)] {
-		out = append(out, g.Name+"\t"+g.Agent)
-	}
-	return out
-}

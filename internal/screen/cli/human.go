@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sallyport/internal/base/inert"
+	"sallyport/internal/door/api"
 )
 
 // duration shows a length of time with two units at most.
@@ -83,3 +86,24 @@ func isAre(n int) string {
 	}
 	return "are"
 }
+
+// wish is the first line of what is asked for; that of a group's agent is quoted (SM-908).
+func wish(c api.Change) string {
+	if c.Dev != "" {
+		return inert.Line(fmt.Sprintf("%s asks: %q", c.Group, firstLine(c.Text)))
+	}
+	return inert.Line(firstLine(c.Text))
+}
+
+// dash stands in a table for what there is none of.
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return inert.Line(text)
+}
+
+// clock shows a time by the user's clock.
+func clock(at time.Time) string { return at.Local().Format(clockForm) }
+
+const clockForm = "2006-01-02 15:04:05"

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +19,6 @@ import (
 const messageLong = `A message is what reaches a group: what you say to it, a task that falls due, a word of the host.
 One that was accepted is answered, or given up with a reason after five tries: then it is dead, and
 "sallyport message retry MESSAGE" has it tried again.`
-
-// messageStatuses are all that a message can have.
-var messageStatuses = []string{api.MessagePending, api.MessageProcessing, api.MessageCompleted, api.MessageFolded, api.MessageDead}
 
 func newMessageListCommand(a *app) *cobra.Command {
 	var in api.Messages
@@ -71,11 +67,6 @@ func groupsOfChats(ctx context.Context, c *client.Client) (map[string]string, er
 	}
 	return groups, err
 }
-
-// clock shows a time by the user's clock.
-func clock(at time.Time) string { return at.Local().Format(clockForm) }
-
-const clockForm = "2006-01-02 15:04:05"
 
 // fromWhom says who sent a message: a task is the host's.
 func fromWhom(m api.Message) string {
@@ -175,20 +166,4 @@ it belongs to. A message that is not dead is refused.`,
 			s.line("next: %s", a.command("sallyport chat "+groups[m.Chat]))
 			return nil
 		})
-}
-
-// messageIDs offers the newest messages.
-func messageIDs(ctx context.Context, c *client.Client) []string { return offerMessages(ctx, c) }
-
-// deadMessageIDs offers the newest that were given up.
-func deadMessageIDs(ctx context.Context, c *client.Client) []string {
-	return offerMessages(ctx, c, api.MessageDead)
-}
-
-func offerMessages(ctx context.Context, c *client.Client, status ...string) (out []string) {
-	rows, _ := client.Call(ctx, c, api.MessageList, api.Messages{Status: status, Limit: completeMax}) // without an answer nothing is offered
-	for _, m := range slices.Backward(rows) {
-		out = append(out, m.ID+"\t"+m.Status)
-	}
-	return out
 }

@@ -229,12 +229,3 @@ stranger. What they said and decided stays in the audit under their id. The owne
 			return err
 		})
 }
-
-// personIDs offers the ids of those whom the home knows.
-func personIDs(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.PersonList, api.Nothing{}) // without an answer nothing is offered
-	for _, p := range all[:min(len(all), completeMax)] {
-		out = append(out, p.ID+"\t"+dash(roleList(p)))
-	}
-	return out
-}

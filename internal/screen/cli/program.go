@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -99,4 +102,23 @@ func width(stream any) int {
 		}
 	}
 	return 100
+}
+
+// systemdHere is this machine's.
+func systemdHere() (Systemd, error) {
+	self, err := os.Executable()
+	s := Systemd{Self: self, System: "/etc/systemd/system", Root: os.Geteuid() == 0}
+	if _, wrong := os.Stat("/run/systemd/system"); err != nil || wrong != nil {
+		return s, err
+	}
+	if systemctl, err := exec.LookPath("systemctl"); err == nil {
+		s.Tell = func(ctx context.Context, words ...string) error {
+			out, err := exec.CommandContext(ctx, systemctl, words...).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+			}
+			return nil
+		}
+	}
+	return s, nil
 }

@@ -252,22 +252,3 @@ While it is not known which release is current, nothing is removed.`,
 	cmd.Flags().IntVar(&keep, "keep", releasesKept, "how many of the newest releases stay")
 	return cmd
 }
-
-// completesRelease offers what names a release.
-func (a *app) completesRelease() cobra.CompletionFunc {
-	return func(_ *cobra.Command, given []string, _ string) (offered []string, _ cobra.ShellCompDirective) {
-		if f, err := a.releases(); err == nil && len(given) == 0 {
-			digests, _ := f.Find("") // what cannot be read is not offered
-			for _, digest := range digests {
-				offered = append(offered, short(digest))
-			}
-			for name, named := range namedReleases(f) {
-				if _, err := named(); err == nil {
-					offered = append(offered, name)
-				}
-			}
-			slices.Sort(offered)
-		}
-		return offered, cobra.ShellCompDirectiveNoFileComp
-	}
-}

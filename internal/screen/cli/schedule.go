@@ -147,12 +147,3 @@ and so do the messages of its runs. "sallyport schedule list" names the tasks.`,
 			return err
 		})
 }
-
-// taskIDs offers the tasks that wait.
-func taskIDs(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := client.Call(ctx, c, api.ScheduleList, api.Nothing{}) // without an answer nothing is offered
-	for _, m := range rows[:min(len(rows), completeMax)] {
-		out = append(out, m.Task+"\tdue "+clock(m.Due))
-	}
-	return out
-}

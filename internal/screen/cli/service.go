@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,25 +30,6 @@ type Systemd struct {
 	Root   bool   // we may write there
 	// Tell runs systemctl; nil where systemd does not run, or has no systemctl.
 	Tell func(ctx context.Context, words ...string) error
-}
-
-// systemdHere is this machine's.
-func systemdHere() (Systemd, error) {
-	self, err := os.Executable()
-	s := Systemd{Self: self, System: "/etc/systemd/system", Root: os.Geteuid() == 0}
-	if _, wrong := os.Stat("/run/systemd/system"); err != nil || wrong != nil {
-		return s, err
-	}
-	if systemctl, err := exec.LookPath("systemctl"); err == nil {
-		s.Tell = func(ctx context.Context, words ...string) error {
-			out, err := exec.CommandContext(ctx, systemctl, words...).CombinedOutput()
-			if err != nil {
-				return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
-			}
-			return nil
-		}
-	}
-	return s, nil
 }
 
 // service is one home's unit, and where it lies.

@@ -51,14 +51,6 @@ one came. The sessions of changes are listed by "sallyport change show CHANGE".`
 	return cmd
 }
 
-// dash stands in a table for what there is none of.
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return inert.Line(text)
-}
-
 // chatState says what the session of a chat does.
 func chatState(c api.Chat) string {
 	switch {
@@ -268,14 +260,18 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 	return cmd
 }
 
-// sessionNames offers the chats, and the identities of their sessions.
-func sessionNames(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := client.Call(ctx, c, api.ChatList, api.InGroup{}) // without an answer nothing is offered
-	for _, r := range rows[:min(len(rows), completeMax)] {
-		out = append(out, r.ID+"\t"+r.Group)
-		if r.Session != "" {
-			out = append(out, r.Session+"\t"+r.Group)
-		}
+// toolWords say which tool is in flight and how long; "" if none is.
+func toolWords(t *api.InFlight, now time.Time) string {
+	if t == nil {
+		return ""
 	}
-	return out
+	text := ", tool " + inert.Line(t.Name)
+	if t.Title != "" && t.Title != t.Name {
+		text += " (" + inert.Line(clip(t.Title, 40)) + ")"
+	}
+	text += " " + duration(max(now.Sub(t.Started), 0).Truncate(time.Second))
+	if t.DeclaredMS > 0 {
+		text += " of " + duration(time.Duration(t.DeclaredMS)*time.Millisecond)
+	}
+	return text
 }

@@ -22,14 +22,6 @@ const wiringLong = `A wiring has a group hear a conversation: a direct conversat
 makes the group answer, whom it listens to, and what becomes of what it does not answer. A change of
 a wiring counts from the next thing that is said.`
 
-// What wirings and policies are made of, the usual first.
-var (
-	engageModes   = []string{"mention", "mention-sticky", "pattern"}
-	senderScopes  = []string{"all", "known"}
-	ignoredKinds  = []string{"drop", "accumulate"}
-	placePolicies = []string{"request_approval", "strict", "public"}
-)
-
 func newWiringListCommand(a *app) *cobra.Command {
 	var in api.OfChannel
 	cmd := a.remote("list", "list the conversations of the channels, and which groups hear them",
@@ -221,13 +213,4 @@ func readOldWirings(a *app, name string) (rows []api.OldWiring, err error) {
 		return nil, problem.Errorf(problem.Usage, "sallyport wiring import --help", "%s has no row", inert.Path(path))
 	}
 	return rows, nil
-}
-
-// conversationIDs offers the conversations of channels.
-func conversationIDs(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.WiringList, api.OfChannel{}) // without an answer nothing is offered
-	for _, w := range all[:min(len(all), completeMax)] {
-		out = append(out, w.ID+"\t"+w.Kind+" on "+w.Channel)
-	}
-	return out
 }
