@@ -34,6 +34,7 @@ type row struct {
 	rival string // what it is compared with; "" = with nothing
 	goal  goalAt // ours ÷ rival, or with no rival milliseconds, at the most; nil = it is only told, or it is within
 	note  string // where the rival does less, or ours more
+	why   string // where its time goes, for a goal that is missed
 	// within is the goal where that is a time, whatever the rival takes; 0 = it is none.
 	within time.Duration
 

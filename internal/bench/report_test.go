@@ -74,12 +74,30 @@ func write(b *testing.B) {
 		page.WriteString(wrapped("- **"+r.path+"**: "+r.ours+rival+note+".", "  "))
 	}
 
+	page.WriteString(missed(rows))
 	if len(series) > 0 {
 		page.WriteString("\n" + growthTable())
 		picture := filepath.Join(filepath.Dir(*reportFile), "growth.svg")
 		must(b, os.WriteFile(picture, []byte(growthPicture()), 0o644))
 	}
 	must(b, os.WriteFile(*reportFile, []byte(page.String()), 0o644))
+}
+
+// missed says where the time goes in what misses its goal at some size; nothing if all are met.
+func missed(rows []row) string {
+	var out strings.Builder
+	var told []string
+	for _, r := range rows {
+		if r.met() != "no" || r.why == "" || slices.Contains(told, r.path) {
+			continue
+		}
+		told = append(told, r.path)
+		out.WriteString(wrapped("- **"+r.path+"**: "+r.why+".", "  "))
+	}
+	if out.Len() == 0 {
+		return ""
+	}
+	return "\n## What misses its goal, and where its time goes\n\n" + out.String()
 }
 
 // wrapped breaks a paragraph at 118 columns; lines after the first begin with indent.
@@ -159,6 +177,17 @@ func TestARowTellsWhetherItsGoalIsMet(t *testing.T) {
 		if got := test.row.met(); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+func TestWhereTheTimeGoesIsToldOnceOfWhatMissesItsGoal(t *testing.T) {
+	slow := row{path: "slow", why: "it waits", goal: goalAt{0: 1}, took: ms(5), rivals: ms(1)}
+	fast := row{path: "fast", why: "it waits", goal: goalAt{0: 9}, took: ms(5), rivals: ms(1)}
+	if got, want := missed([]row{fast, slow, slow}), "\n## What misses its goal, and where its time goes\n\n- **slow**: it waits.\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := missed([]row{fast}); got != "" {
+		t.Errorf("of what meets its goal: %q", got)
 	}
 }
 
