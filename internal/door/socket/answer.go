@@ -74,17 +74,15 @@ func mountRaw[In any](d *door, v api.Stream[In], answer func(d *door, w http.Res
 func (d *door) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		// The time holds until the body is read: one that runs on would end a verb that takes longer.
-		whole := func() { _ = control.SetReadDeadline(time.Time{}) }
-		_ = control.SetReadDeadline(time.Now().Add(d.bodyTime))
-		if r.ContentLength == 0 {
-			whole()
+		// The time holds until the body is read: net/http ends it there. One that runs on would end a verb that takes longer.
+		if r.ContentLength != 0 {
+			_ = control.SetReadDeadline(time.Now().Add(d.bodyTime))
 		}
-		r.Body = &body{http.MaxBytesReader(w, r.Body, api.BodyBytesMax), whole}
+		r.Body = http.MaxBytesReader(w, r.Body, api.BodyBytesMax)
 
 		out, err := do(r)
-		whole()
 
+		_ = control.SetReadDeadline(time.Time{})
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		if err != nil {
 			d.refuseWith(w, r, err)
@@ -100,20 +98,6 @@ func (d *door) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 			d.log.Debug("answer was not read", slog.Any("error", err))
 		}
 	}
-}
-
-// body is a request's, and tells when it has been read.
-type body struct {
-	io.ReadCloser
-	whole func()
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.whole()
-	}
-	return n, err
 }
 
 // refuseWith answers with a problem. A fault of ours is logged too: the person sees it once, the log keeps it. That a daemon ends in the middle

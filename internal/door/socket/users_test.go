@@ -78,7 +78,7 @@ func TestTheSecondSocketServesAFewVerbsOfAChatByRole(t *testing.T) {
 
 	for uid, says := range map[int]string{1001: "you have no role in the group", 1002: "you have no role in it", 1003: "does not know you"} {
 		w := asked(t, s.userHandler(), uid, "POST /v1/groups/bob/say", `{"text":"hi"}`)
-		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), says) {
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), says) || w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("uid %d: %d %s", uid, w.Code, w.Body)
 		}
 	}
