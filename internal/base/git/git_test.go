@@ -420,6 +420,12 @@ func TestVersionsCompareByNumber(t *testing.T) {
 			t.Errorf("%s: %v", version, err)
 		}
 	}
+	for _, says := range []string{"hub version 3.0", "git 3.0", "git", ""} {
+		write(t, fake+"/git", "#!/bin/sh\necho "+says+"\n")
+		if _, err := git.Version(t.Context()); problem.KindOf(err) != problem.Unavailable {
+			t.Errorf("%q: %v", says, err)
+		}
+	}
 }
 
 func TestHashBlobIsGitsHash(t *testing.T) {

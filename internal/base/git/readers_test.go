@@ -431,11 +431,17 @@ func TestAnAnswerThatEndsEarlyIsAFailure(t *testing.T) {
 	for _, answer := range []string{oid + " blob 9\\nshort", oid + " blob x\\n", oid + " blob 2\\nab"} {
 		t.Run(answer, func(t *testing.T) {
 			slowGit(t, "cat-file", "read line; printf '"+answer+"'; exit 0")
+			if err := d.Blobs(t.Context(), []git.OID{git.OID(oid)}, func(git.OID, int64, io.Reader) error { return nil }); err == nil {
+				t.Error("where nobody reads it, it is none")
+			}
 			r, err := d.Blob(t.Context(), git.OID(oid))
 			if err != nil {
 				return
 			}
 			text, err := io.ReadAll(r)
+			if strings.Contains(answer, "short") && !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("it is read to %q, %v", text, err)
+			}
 			if err = errors.Join(err, r.Close()); err == nil {
 				t.Errorf("it is taken for %q", text)
 			}

@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,11 +73,21 @@ func TestACommitIsSignedAsItsOwnersConfigurationSays(t *testing.T) {
 	if err != nil || s == nil || s.Format != "ssh" {
 		t.Fatalf("signing: %+v, %v", s, err)
 	}
+	tried := t.TempDir()
+	t.Setenv("TMPDIR", tried)
 	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err != nil {
 		t.Errorf("a try: %v", err)
 	}
+	if left, err := os.ReadDir(tried); err != nil || len(left) > 0 {
+		t.Errorf("a try has left %v, %v", left, err)
+	}
 	who.Author.At, who.Committer.At = time.Unix(1700000000, 0), time.Unix(1700000000, 0)
 	in := git.Import{Ref: "refs/sallyport/x/landings/1", Message: "words\n", Author: who.Author, Committer: who.Committer}
+	base, err := p.Common(disk.Ops{}).Import(t.Context(), "import", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Parents = []git.OID{base.OID}
 	c, err := p.Common(disk.Ops{}).Import(t.Context(), "import", in)
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +123,43 @@ func body(t *testing.T, p git.Project, commit git.OID) string {
 		t.Fatal(err)
 	}
 	return string(out)
+}
+
+// Who started us reaches their agent of keys, and the key is the one that was read.
+func TestWhatSignsReachesItsOwnersAgent(t *testing.T) {
+	p, home, config := signed(t)
+	s, err := p.Signing(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config("user.signingkey", "/nonexistent/key") // since
+	t.Setenv("SSH_AUTH_SOCK", "/run/of/ann")
+	t.Setenv("GNUPGHOME", "")
+	dir, _ := slowGit(t, "commit-tree", "env > env; exec \"$git\" \"$@\"")
+	who := git.Person{Author: git.Signature{Name: "a", Email: "a@b"}, Committer: git.Signature{Name: "a", Email: "a@b"}}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err != nil {
+		t.Fatal(err)
+	}
+	env, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil || !strings.Contains(string(env), "SSH_AUTH_SOCK=/run/of/ann\n") || strings.Contains(string(env), "GNUPGHOME=") {
+		t.Errorf("it signs with %q, %v", env, err)
+	}
+}
+
+func TestNoOpenPGPProgramThatARepositoryNamesSigns(t *testing.T) {
+	p, home, config := repository(t)
+	config("--global", "commit.gpgsign", "true")
+	for _, name := range []string{"gpg.program", "gpg.openpgp.program"} {
+		config(name, "/usr/bin/true")
+		if s, err := p.Signing(t.Context(), home); err == nil || !strings.Contains(err.Error(), "sets "+name) {
+			t.Errorf("the repository's %s: %+v, %v", name, s, err)
+		}
+		config("--unset", name)
+		config("--global", name, "/usr/bin/true")
+		if s, err := p.Signing(t.Context(), home); err != nil || s.Format != "openpgp" {
+			t.Errorf("the owner's %s: %+v, %v", name, s, err)
+		}
+	}
 }
 
 // What is in .git/config came with the repository: it may say that commits are signed, never by which program.
@@ -164,6 +212,16 @@ func TestNoProgramOfTheWorkTreeSigns(t *testing.T) {
 		"a program": func(_ string, config func(...string)) { config("--global", "gpg.ssh.program", "~/dot/signer") },
 		"a program, a link": func(_ string, config func(...string)) {
 			config("--global", "gpg.ssh.program", "~/link")
+		},
+		"a program whose name has blanks": func(top string, config func(...string)) {
+			config("--global", "gpg.ssh.program", filepath.Join(top, "my signer"))
+		},
+		"a program that is found": func(top string, config func(...string)) {
+			if err := errors.Join(os.Mkdir(filepath.Join(top, "bin"), 0o755), os.WriteFile(filepath.Join(top, "bin/ssh-signer"), []byte("#!/bin/sh\n"), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", filepath.Join(top, "bin")+":"+os.Getenv("PATH"))
+			config("--global", "gpg.ssh.program", "ssh-signer")
 		},
 		"a command's script": func(_ string, config func(...string)) {
 			config("--global", "gpg.ssh.defaultKeyCommand", "sh ~/dot/key.sh")

@@ -178,8 +178,11 @@ func TestARehearsalHasRoomForAMigration(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		s, _ := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
 		c, _ := s.Begin()
-		s.Offer(c)
+		chg := s.Offer(c)
 		spec := s.specs[0]
+		if spec.ID != "rehearsal-"+string(chg) || spec.Dir != "/" || spec.Range || spec.Image != "" || spec.Home != "" {
+			t.Errorf("it is rehearsed in %+v", spec)
+		}
 		if want := sandbox.Defaults.DiskBytes + 4*int64(len("a copy")); spec.Limits.DiskBytes != want {
 			t.Errorf("it may write %d bytes, not %d", spec.Limits.DiskBytes, want)
 		}
