@@ -426,7 +426,7 @@ func TestReplaceKeepsOfTheExtensionsWhatStaysTrue(t *testing.T) {
 			}
 			return s
 		}
-		untracked := "\x03env" + strings.Repeat("\x00", 2*36) + "flag" + id + id + "dir\x00"
+		untracked := "\x03env" + strings.Repeat("\x00", 2*36) + "flag" + strings.Repeat("\x00", 2*len(id)) + "dir\x00"
 		for name, c := range map[string]struct{ more, want string }{
 			"the trees above go": {
 				extension("TREE", tree("", 9, 3)+tree("c", 1, 0)+tree("d", 4, 2)+tree("w", 1, 0)+tree("x", 1, 0)+tree("e", 0, 0)),

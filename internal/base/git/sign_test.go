@@ -216,6 +216,9 @@ func TestNoProgramOfTheWorkTreeSigns(t *testing.T) {
 		"a program whose name has blanks": func(top string, config func(...string)) {
 			config("--global", "gpg.ssh.program", filepath.Join(top, "my signer"))
 		},
+		"a program in a folder whose name looks like an option": func(_ string, config func(...string)) {
+			config("--global", "gpg.ssh.program", "~/my -dot/signer")
+		},
 		"a program that is found": func(top string, config func(...string)) {
 			if err := errors.Join(os.Mkdir(filepath.Join(top, "bin"), 0o755), os.WriteFile(filepath.Join(top, "bin/ssh-signer"), []byte("#!/bin/sh\n"), 0o755)); err != nil {
 				t.Fatal(err)
@@ -228,7 +231,7 @@ func TestNoProgramOfTheWorkTreeSigns(t *testing.T) {
 		},
 	} {
 		p, home, config := signed(t)
-		for from, to := range map[string]string{filepath.Join(home, "dot"): p.Top, filepath.Join(home, "link"): filepath.Join(p.Top, "signer")} {
+		for from, to := range map[string]string{filepath.Join(home, "dot"): p.Top, filepath.Join(home, "my -dot"): p.Top, filepath.Join(home, "link"): filepath.Join(p.Top, "signer")} {
 			if err := os.Symlink(to, from); err != nil {
 				t.Fatal(err)
 			}
