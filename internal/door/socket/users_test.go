@@ -500,3 +500,33 @@ func TestAUserOfTheSecondSocketSendsNoLargeBody(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoeverTheKernelDoesNotNameIsNobody holds that a connection is nobody's, not root's, where the kernel says nothing.
+func TestWhoeverTheKernelDoesNotNameIsNobody(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid, ok := peerOf(conn); !ok || uid != os.Geteuid() {
+		t.Errorf("who is there is %d, %t", uid, ok)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	inside, other := net.Pipe()
+	defer inside.Close()
+	defer other.Close()
+	for name, c := range map[string]net.Conn{"closed": conn, "of no kernel": inside} {
+		if uid, ok := peerOf(c); ok {
+			t.Errorf("%s: %d", name, uid)
+		}
+		if who, ok := withPeer(t.Context(), c).Value(peerKey{}).(audit.Actor); ok {
+			t.Errorf("%s: %+v is heard", name, who)
+		}
+	}
+}
