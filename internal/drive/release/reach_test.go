@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -85,7 +86,10 @@ func TestABuildReachesRegistriesOnlyWhereTheHomeLetsIt(t *testing.T) {
 // TestABuildLeavesNothingBehind, however it ends: not its tree, not its place, and no ref.
 func TestABuildLeavesNothingBehind(t *testing.T) {
 	for _, path := range []string{"src/main.go", "image/Dockerfile"} {
-		for _, status := range []int{0, 2} {
+		for _, status := range []int{0, 2, 3} { // 3: no sandbox starts from what is built
+			if status == 3 && path != "image/Dockerfile" {
+				continue
+			}
 			t.Run(fmt.Sprint(path, status), func(t *testing.T) {
 				drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 					withSource(h, source)
@@ -93,6 +97,9 @@ func TestABuildLeavesNothingBehind(t *testing.T) {
 					var trees []string
 					saw := func(spec sandbox.Spec) int {
 						trees = append(trees, spec.Tree.Dir)
+						if status == 3 && spec.Image == "" {
+							return 0
+						}
 						return status
 					}
 					s.makes = func(spec sandbox.Spec) int {
@@ -187,4 +194,46 @@ func TestARehearsalHasRoomForAMigration(t *testing.T) {
 			t.Errorf("it may write %d bytes, not %d", spec.Limits.DiskBytes, want)
 		}
 	})
+}
+
+// TestWhatIsNotDoneForABuildIsTriedAgain: nothing is built on it, nobody is asked, and no agent hears of it.
+func TestWhatIsNotDoneForABuildIsTriedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, op string
+		nth      int
+	}{
+		"where the programs go":         {"src/main.go", "rehearsal:place", 2},
+		"what an image is built of":     {"image/Dockerfile", "rehearsal:place", 2},
+		"whose an image's tree is":      {"image/Dockerfile", "rehearsal:own", 1},
+		"whose a sandbox's folder is":   {"image/Dockerfile", "rehearsal:own", 2},
+		"a place for the programs":      {"src/main.go", "rehearsal:place", 1},
+		"a place for what is rehearsed": {"docs/page.md", "rehearsal:place", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				withSource(h, source)
+				s, troupe := staged(h, c.path, rehearsed)
+				built, did := 0, 0
+				s.makes = func(spec sandbox.Spec) int { built++; return compiles(t, spec, 7) }
+				count := s.builds(t, nil)
+				s.starts = func(sandbox.Spec) int { built++; return 0 }
+				h.Parts.Ops.Around = func(op string, do func() error) error {
+					if op == c.op {
+						if did++; did >= c.nth {
+							return errors.New("no power")
+						}
+					}
+					return do()
+				}
+				daemon, _ := s.Begin()
+				chg := s.Propose(daemon)
+				if st := s.Show(daemon, chg).Change.State; st == change.AwaitingApproval || st == change.Working || len(troupe.Told()) != 1 || did < c.nth {
+					t.Errorf("after %d operations it is %s, and its agent was told %q", did, st, troupe.Told())
+				}
+				if built > 0 || len(s.specs) > 0 || *count > 0 && name != "whose a sandbox's folder is" {
+					t.Errorf("%d and %d were built, and %d rehearsed", built, *count, len(s.specs))
+				}
+			})
+		})
+	}
 }
