@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ import (
 	"sallyport/internal/door/client"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
+	"sallyport/internal/path/request"
+	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/right"
 )
 
@@ -918,4 +921,39 @@ func TestWhoAsksIsFoundAgainAsAPersonForEachRequestOrNotHeard(t *testing.T) {
 		t.Error(err)
 	}
 	<-h.stopped
+}
+
+func TestATimeoutIsTakenUpToTheMost(t *testing.T) {
+	most := request.TimeoutMax.Milliseconds()
+	for ms, want := range map[int64]bool{-1: false, 0: true, 1: true, most: true, most + 1: false} {
+		r, err := requestOf(api.Run{Dir: "/repo", Text: "do", Agent: "echo", Approve: "ask", TimeoutMS: ms})
+		if (err == nil) != want || want && r.Timeout != time.Duration(ms)*time.Millisecond {
+			t.Errorf("%d ms is taken as %s, %v", ms, r.Timeout, err)
+		}
+	}
+}
+
+func TestListsOfAnAgentAreTakenUpToTheMost(t *testing.T) {
+	many := func(n int, value string) map[string]string {
+		out := map[string]string{}
+		for i := range n {
+			out[fmt.Sprint("SOME_", i)] = value
+		}
+		return out
+	}
+	for name, row := range map[string]struct {
+		most int
+		of   func(n int) api.Run
+	}{
+		"egress": {request.ListMax, func(n int) api.Run { return api.Run{Egress: slices.Repeat([]string{"example.org"}, n)} }},
+		"env":    {request.ListMax, func(n int) api.Run { return api.Run{Env: many(n, "1")} }},
+		"bases":  {credential.KeysMax, func(n int) api.Run { return api.Run{Bases: many(n, "https://example.org")} }},
+	} {
+		if err := agentWords(row.of(row.most)); err != nil {
+			t.Errorf("%s: the most is refused: %v", name, err)
+		}
+		if err := agentWords(row.of(row.most + 1)); problem.KindOf(err) != problem.Usage {
+			t.Errorf("%s: one more is taken: %v", name, err)
+		}
+	}
 }
