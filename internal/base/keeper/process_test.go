@@ -109,9 +109,15 @@ func TestAReleaseThatDoesNotStartTellsTheWayToTheInstalledOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := errors.Join(makeFolder(disk.Ops{}, home), reserve(disk.Ops{}, home, 1)); err != nil { // as an arming that broke off does
+		t.Fatal(err)
+	}
 	way := "remove " + filepath.Join(releases.Dir, release.Installed)
 	if out := serves(); !strings.Contains(out, way) {
 		t.Errorf("it says %q", out)
+	}
+	if left := lies(t, home); left != "" {
+		t.Errorf("a keeper that has begun leaves %q", left)
 	}
 	if err := releases.Install(fails("installed"), release.Release{}); err != nil {
 		t.Fatal(err)
