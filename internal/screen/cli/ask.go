@@ -130,7 +130,11 @@ func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question,
 		case "l", "later":
 			return false, true, nil
 		default:
-			fmt.Fprintln(a.Err, "nothing was decided: answer a, m, d, r or l")
+			yes := "a"
+			if short != "" {
+				yes = whole
+			}
+			fmt.Fprintf(a.Err, "nothing was decided: answer %s, m, d, r or l\n", yes)
 		}
 	}
 }

@@ -230,7 +230,8 @@ program whose one business is the daemon of the home: it starts it, starts it ag
 ends one that hangs. While it runs no other daemon is started for the home, and the daemon stays
 while there is nothing to do. Ctrl-C, a signal of a service manager and "sallyport daemon stop" end
 both in good order, and what was accepted goes on with the next daemon. Without HOME it serves the
-home that every command uses.
+home that every command uses. A daemon that a command has started ends for it; while that is at
+work, serve is refused.
 
 The daemon runs from a copy of this program in the home, a release: see "sallyport release". A
 sallyport of another build than the one that served the home last becomes the current release. The
@@ -243,6 +244,24 @@ Exit status: 0 when it was stopped, 75 if another daemon serves the home.`,
 				return err
 			}
 			a.about(home)
+			if err := makeWay(cmd.Context(), a, home); err != nil {
+				return err
+			}
 			return a.Keep(cmd.Context(), home)
 		})
+}
+
+// makeWay ends a daemon that a command has started and that does nothing: the keeper starts the next one. Of any other who serves the home the
+// keeper says so.
+func makeWay(ctx context.Context, a *app, home string) error {
+	c, err := a.Connect(ctx, home, false)
+	if err != nil { // none runs, or one that does not answer this program
+		return nil
+	}
+	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
+	if err != nil || d.Keeper != nil || d.Working > 0 {
+		return nil
+	}
+	fmt.Fprintln(a.Err, "the daemon that a command has started ends; sallyport serve starts the next one")
+	return stopDaemon(ctx, c, d)
 }

@@ -108,7 +108,7 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 		if verb == "rollback" && slices.Equal(states, []string{api.InTrial}) {
 			more = "; one that has landed has to be named"
 		}
-		return "", problem.Errorf(problem.NotFound, "sallyport change list", "there is no change to %s: no change is %s%s", verb, either(states), more)
+		return "", problem.Errorf(problem.NotFound, "sallyport change list", "%s needs a change, and none is %s%s", verb, either(states), more)
 	case 1:
 		if !a.json {
 			fmt.Fprintf(a.Err, "%s %s\n", rows[0].ID, wish(rows[0]))

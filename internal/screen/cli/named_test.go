@@ -28,12 +28,12 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	if got := d.cli("change", "show"); got.code != exitUsage || !strings.Contains(got.err, whole) || !strings.Contains(got.err, "chg-zz000002 (another)") || strings.Contains(got.err, "chg-zz000003") {
 		t.Errorf("two are under way: %+v", got)
 	}
-	if got := d.cli("confirm"); got.code != exitError || !strings.Contains(got.err, "there is no change to confirm: no change is on trial") {
+	if got := d.cli("confirm"); got.code != exitError || !strings.Contains(got.err, "confirm needs a change, and none is on trial") {
 		t.Errorf("none is on trial: %+v", got)
 	}
 
 	// What has landed and is kept is not guessed.
-	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "there is no change to rollback: no change is on trial; one that has landed has to be named") {
+	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "rollback needs a change, and none is on trial; one that has landed has to be named") {
 		t.Errorf("none is on trial: %+v", got)
 	}
 	if got := d.cli("change", "cancel"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant by cancel") {
@@ -48,10 +48,10 @@ func TestThatNoChangeIsMeantIsSaidInWords(t *testing.T) {
 	d := newDaemon(t)
 	d.detail.Change = api.Change{ID: "chg-00000001", State: api.Finalized}
 	for verb, want := range map[string]string{
-		"approve": "there is no change to approve: no change is waiting for approval\n",
-		"confirm": "there is no change to confirm: no change is on trial\n",
-		"resume":  "there is no change to resume: no change is paused or blocked\n",
-		"cancel":  "there is no change to cancel: no change is under way\n",
+		"approve": "approve needs a change, and none is waiting for approval\n",
+		"confirm": "confirm needs a change, and none is on trial\n",
+		"resume":  "resume needs a change, and none is paused or blocked\n",
+		"cancel":  "cancel needs a change, and none is under way\n",
 	} {
 		words := []string{verb}
 		if verb == "resume" || verb == "cancel" {

@@ -167,6 +167,9 @@ func TestAtATerminalWhatIsMarkedNeedsItsWords(t *testing.T) {
 	s.press("a\n")
 	s.see("nothing was decided.*type: approve marked")
 	s.see(`ater\? `)
+	s.press("what\n")
+	s.see("answer approve marked, m, d, r or l")
+	s.see(`ater\? `)
 	if told := d.told(); told != "" {
 		t.Fatalf("a plain yes told %s", told)
 	}
