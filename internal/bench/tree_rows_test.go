@@ -276,6 +276,7 @@ func (s *scene) diffs(b *testing.B, n int) {
 		path: fmt.Sprintf("the unified diff of %d files", len(in.Writes)), size: s.files,
 		ours: "as a card shows it", rival: "git diff",
 		goal: goalAt{0: 1 / 3.5},
+		why:  "git makes it, so that what is approved is what git shows of it everywhere else; all of the time is git's",
 	}, func() time.Duration {
 		return timed(func() {
 			var to bytes.Buffer
