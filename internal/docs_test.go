@@ -50,6 +50,16 @@ func TestEveryPathInThePagesOnTheCodeExists(t *testing.T) {
 	}
 }
 
+// What a test or a tool writes where it stands is no part of the sources, and whoever looks for something finds it first.
+func TestNoStateOfARunLiesAmongTheSources(t *testing.T) {
+	_, folders := tree(t)
+	for _, folder := range folders {
+		if strings.HasPrefix(filepath.Base(folder), ".") {
+			t.Errorf("%s is a hidden folder", folder)
+		}
+	}
+}
+
 // tree returns the Go files and all folders of the module, each from its top.
 func tree(t *testing.T) (files, folders []string) {
 	for _, root := range []string{"../internal", "../cmd", "../docs"} {
