@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +32,9 @@ type initProcess struct {
 	frozen   bool
 	resting  map[int]bool // what the agent itself had stopped before a freeze
 	watching sandbox.Watching
-	before   int64 // entries of the scratch space when the first program began
+	before   int64         // entries of the scratch space when the first program began
+	seen     sight         // at the last look
+	pause    time.Duration // from that look to the next, where the kernel holds what they may
 	worked   worked
 	unseen   atomic.Int64  // bytes of memory as the driver says
 	first    chan struct{} // closed when there is a child to wait for

@@ -18,11 +18,12 @@ import (
 	"sallyport/internal/port/sandbox"
 )
 
-// How often init looks at its processes: often when memory runs short.
+// How often init looks at its processes: often when memory runs short, and ever more seldom while they wait and the kernel holds them.
 const (
-	lookCalm   = 100 * time.Millisecond
-	lookTense  = 20 * time.Millisecond
-	spareTasks = 24 // our own threads count in the same user namespace
+	lookCalm    = 100 * time.Millisecond
+	lookTense   = 20 * time.Millisecond
+	lookResting = time.Second
+	spareTasks  = 24 // our own threads count in the same user namespace
 
 	stackBytes = 8 << 20
 	stacksMax  = 128     // in one process, beside what else it has
@@ -136,41 +137,60 @@ func (in *initProcess) look() time.Duration {
 	if err != nil {
 		in.broken(sandbox.Limit{Name: sandbox.Memory, Value: "watched", Observed: "processes cannot be listed: " + err.Error()})
 	}
-	var tasks, files int
-	var resident int64
+	var now sight
+	var files int
 	for _, pid := range pids {
 		p, ok := examine(pid)
 		if !ok {
 			continue
 		}
-		tasks += p.threads
-		resident += p.residentBytes
+		now.tasks += p.threads
+		now.resident += p.residentBytes
 		if p.tableSize >= in.watching.DescriptorsMax {
 			files = max(files, countFiles(pid))
 		}
 	}
-	if n := in.watching.ProcessesMax; n > 0 && tasks > n {
-		in.broken(sandbox.Limit{Name: sandbox.Processes, Value: strconv.Itoa(n), Observed: strconv.Itoa(tasks) + " at one time"})
+	if n := in.watching.ProcessesMax; n > 0 && now.tasks > n {
+		in.broken(sandbox.Limit{Name: sandbox.Processes, Value: strconv.Itoa(n), Observed: strconv.Itoa(now.tasks) + " at one time"})
 	}
 	if n := in.watching.DescriptorsMax; files > n {
 		in.broken(sandbox.Limit{Name: sandbox.Descriptors, Value: strconv.Itoa(n) + " per process", Observed: strconv.Itoa(files) + " in one process"})
 	}
-	if _, held := scratchHeld(); in.watching.FilesMax > 0 && held-in.before > int64(in.watching.FilesMax) {
-		in.broken(sandbox.Limit{Name: sandbox.Files, Value: strconv.Itoa(in.watching.FilesMax), Observed: strconv.FormatInt(held-in.before, 10) + " in /tmp, /dev/shm and the home folder"})
+	if _, now.scratch = scratchHeld(); in.watching.FilesMax > 0 && now.scratch-in.before > int64(in.watching.FilesMax) {
+		in.broken(sandbox.Limit{Name: sandbox.Files, Value: strconv.Itoa(in.watching.FilesMax), Observed: strconv.FormatInt(now.scratch-in.before, 10) + " in /tmp, /dev/shm and the home folder"})
 	}
-	if used := in.worked.look(pids); in.watching.Processor > 0 && used > in.watching.Processor {
-		in.broken(*sandbox.OverProcessor(in.watching.Processor, used))
+	if now.used = in.worked.look(pids); in.watching.Processor > 0 && now.used > in.watching.Processor {
+		in.broken(*sandbox.OverProcessor(in.watching.Processor, now.used))
 	}
-	return in.lookAtMemory(pids, resident)
+	if in.watching.MemoryBytes > 0 {
+		return in.lookAtMemory(pids, now.resident)
+	}
+	return in.rest(now)
+}
+
+// sight is what one look has seen.
+type sight struct {
+	tasks    int
+	resident int64 // bytes
+	scratch  int64 // entries
+	used     time.Duration
+}
+
+// rest returns how long init may be blind to processes whose memory a control group holds: twice as long each time that nothing has changed,
+// if one holds their number as well. Then the kernel refuses what is too much, and a look only finds its name.
+func (in *initProcess) rest(now sight) time.Duration {
+	if now != in.seen || !in.watching.Grouped {
+		in.seen, in.pause = now, lookCalm
+	} else {
+		in.pause = min(2*in.pause, lookResting)
+	}
+	return in.pause
 }
 
 // lookAtMemory holds memory where no control group does, and returns how long it may be blind.
 // Files of the scratch space, shared segments and what only the driver sees are memory, whoever has them open.
 func (in *initProcess) lookAtMemory(pids []int, resident int64) time.Duration {
 	limit := in.watching.MemoryBytes
-	if limit <= 0 {
-		return lookCalm
-	}
 	scratch, _ := scratchHeld()
 	held := scratch + segmentsHeld() + in.unseen.Load()
 	if resident+held > limit {

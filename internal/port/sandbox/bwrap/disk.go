@@ -206,11 +206,16 @@ func (p *process) members() []int {
 // system has given.
 func (p *process) watchDisk() {
 	pause := lookSoonest
+	var used time.Duration
 	for told := int64(0); ; {
 		select {
 		case <-p.done:
 			return
 		case <-time.After(pause):
+		}
+		var ran bool
+		if used, ran = p.groups.ran(used); !ran { // read before the look: what is written meanwhile is looked for in the next
+			continue
 		}
 		began := time.Now()
 		open := namelessOf(p.members())

@@ -313,16 +313,25 @@ func (g *groups) processor() (time.Duration, bool) {
 	return time.Duration(used) * time.Microsecond, ok
 }
 
+// ran reports whether the group's programs may have used the processor since it had counted before, and what it counts now. Who used none has
+// written nothing, begun nothing and been refused nothing: an agent that waits for its model is not looked at.
+func (g *groups) ran(before time.Duration) (now time.Duration, ran bool) {
+	now, counted := g.processor()
+	return now, !counted || now != before
+}
+
 // outOfMemory reports the highest use if the kernel had to kill for memory.
 func (g *groups) outOfMemory() (int64, bool) {
 	var kills, peak int64
 	switch g.kind.memory {
 	case cgroup2:
-		kills, _ = cgroup.Number(g.memory, "memory.events", "oom_kill")
-		peak, _ = cgroup.Number(g.memory, "memory.peak", "")
+		if kills, _ = cgroup.Number(g.memory, "memory.events", "oom_kill"); kills > 0 {
+			peak, _ = cgroup.Number(g.memory, "memory.peak", "")
+		}
 	case cgroup1:
-		kills, _ = cgroup.Number(g.memory, "memory.oom_control", "oom_kill")
-		peak, _ = cgroup.Number(g.memory, "memory.max_usage_in_bytes", "")
+		if kills, _ = cgroup.Number(g.memory, "memory.oom_control", "oom_kill"); kills > 0 {
+			peak, _ = cgroup.Number(g.memory, "memory.max_usage_in_bytes", "")
+		}
 	}
 	return peak, kills > 0
 }

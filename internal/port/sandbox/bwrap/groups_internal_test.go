@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/port/sandbox"
@@ -175,4 +176,35 @@ func TestAGroupThatIsMadeBeforeAnythingIsHandedDownIsLimitedAllTheSame(t *testin
 	if is, err := os.ReadFile(filepath.Join(g.unified, "memory.max")); err != nil || string(is) != "67108864" {
 		t.Errorf("it is limited to %q, %v", is, err)
 	}
+}
+
+// TestOnlyWhoRanIsLookedAt holds that who used no processor is not looked at, and who may have used one is.
+func TestOnlyWhoRanIsLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	g := groups{unified: dir}
+	count := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "cpu.stat"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var used time.Duration
+	looks := func(want bool) {
+		t.Helper()
+		var ran bool
+		if used, ran = g.ran(used); ran != want {
+			t.Errorf("after %v it is looked at: %v", used, ran)
+		}
+	}
+	count("usage_usec 700\nuser_usec 500\n")
+	looks(true)
+	looks(false)
+	count("usage_usec 701\nuser_usec 500\n")
+	looks(true)
+	looks(false)
+	count("")
+	looks(true)
+	looks(true)
+	g.unified = ""
+	looks(true)
+	looks(true)
 }

@@ -357,11 +357,16 @@ func (p *process) watch() {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	var used time.Duration
 	for {
 		select {
 		case <-p.done:
 			return
 		case <-tick.C:
+		}
+		var ran bool
+		if used, ran = p.groups.ran(used); !ran {
+			continue
 		}
 		if peak, yes := p.groups.outOfMemory(); yes {
 			p.stop(p.memoryLimit(outOf(peak)))
@@ -369,7 +374,7 @@ func (p *process) watch() {
 		if refused := p.groups.forksRefused(); refused > 0 {
 			p.stop(p.processesLimit(moreRefused(refused)))
 		}
-		if used, ok := p.groups.processor(); ok && used > p.limits.Processor {
+		if used > p.limits.Processor {
 			p.stop(sandbox.OverProcessor(p.limits.Processor, used))
 		}
 	}

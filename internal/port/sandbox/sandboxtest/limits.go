@@ -78,6 +78,8 @@ func overs() []over {
 
 		{how: "writes files without end", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ [MG]iB$`, limits: disk,
 			script: "i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done; sleep MARK"},
+		{how: "waits until nobody looks, and then writes files without end", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ [MG]iB$`, limits: disk,
+			script: "sleep 2; i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done; sleep MARK"},
 		{how: "closes the folders that it writes in", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB$`, limits: disk,
 			script: python(`os.makedirs("a/b")`, `f=open("a/b/f","wb")`, `os.chmod("a/b",0)`, `os.chmod("a",0)`, `os.chmod(".",0)`, "f.write(bytes(20<<20)); f.flush()", stay)},
 		{how: "keeps files open that have no name", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB, [0-9.]+ MiB of it in open files without a name$`, limits: disk,
@@ -92,6 +94,9 @@ func overs() []over {
 
 		{how: "makes empty files in its home", limit: sandbox.Files, value: "300", observed: `^[0-9]+ in /tmp, /dev/shm and the home folder$`, limits: files,
 			script: python(`for i in range(400): open("/home/agent/e%d"%i,"w").close()`, stay)},
+
+		{how: "waits until nobody looks, and then makes empty files in its home", limit: sandbox.Files, value: "300", observed: `^[0-9]+ in /tmp, /dev/shm and the home folder$`, limits: files,
+			script: python("time.sleep(2)", `for i in range(400): open("/home/agent/e%d"%i,"w").close()`, stay)},
 
 		{how: "burns", limit: sandbox.Processor, value: "300ms", observed: burnt, limits: busy, script: python("while True: pass")},
 		{how: "burns in children that it waits for", limit: sandbox.Processor, value: "300ms", observed: burnt, limits: busy,
