@@ -114,6 +114,7 @@ type Verdict struct {
 	Kind   Kind
 	Answer Answer
 	Fits   []Answer // of Which and Unseen, oldest card first
+	Missed *Answer  // of Which: to a card that has just ended; nil = none has
 }
 
 // Decide says what w does to cards, which come oldest first. One that who speaks may not decide about is not there for them.
@@ -156,8 +157,10 @@ func among(w Word, text string, cards []Card) Verdict {
 		return Verdict{Kind: Unseen, Fits: unseen}
 	case len(open) == 0:
 		return ended(w, text, over)
-	case len(open) > 1 || beside(w, open[0], unseen, over):
-		return Verdict{Kind: Which, Fits: inOrder(cards, open, unseen)}
+	}
+	missed := missed(w, open[0], over)
+	if len(open) > 1 || missed != nil || opening(w, unseen) {
+		return Verdict{Kind: Which, Fits: inOrder(cards, open, unseen), Missed: missed}
 	}
 	return open[0].verdict()
 }
@@ -354,20 +357,20 @@ func (a Answer) verdict() Verdict {
 	return Verdict{Kind: Decided, Answer: a}
 }
 
-// beside reports whether words that fit one card may have been meant for another: one that opened a moment before, or that was shown and then ended. Of questions
-// of an agent who answers sees for themselves which was answered.
-func beside(w Word, one Answer, unseen, over []Answer) bool {
-	for _, a := range unseen {
-		if w.Received.Sub(a.Card.Opened) < Beside {
-			return true
-		}
-	}
-	for _, a := range over {
+// opening reports whether words may have been meant for a card that opened a moment before.
+func opening(w Word, unseen []Answer) bool {
+	return slices.ContainsFunc(unseen, func(a Answer) bool { return w.Received.Sub(a.Card.Opened) < Beside })
+}
+
+// missed is what words that fit one card would have been to the newest other that was shown and has ended a moment before; nil if there is
+// none. Of questions of an agent who answers sees for themselves which was answered.
+func missed(w Word, one Answer, over []Answer) *Answer {
+	for i, a := range slices.Backward(over) {
 		if a.Card.Delivered != nil && a.Card.Delivered.Before(*a.Card.Ended) && w.Received.Sub(*a.Card.Ended) < Beside && (one.Card.Asks != Question || a.Card.Asks != Question) {
-			return true
+			return &over[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // ended says how the newest card that words fit has ended, if it has just now, or if only the host understands them. What fits an agent's

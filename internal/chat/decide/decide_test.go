@@ -56,7 +56,11 @@ func say(v decide.Verdict) string {
 		for _, a := range v.Fits {
 			words = append(words, a.Words())
 		}
-		return string(v.Kind) + " " + strings.Join(words, " or ")
+		said := string(v.Kind) + " " + strings.Join(words, " or ")
+		if v.Missed != nil {
+			said += ", missed " + v.Missed.Words()
+		}
+		return said
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %d %s %s", v.Kind, v.Answer.Card.Digits, v.Answer.Does, v.Answer.Option))
 }
@@ -200,15 +204,16 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		// Another that has opened or ended within a minute may have been meant.
 		{"confirm", "which 20 confirm or 21 confirm", []decide.Card{trial, card(21, decide.Trial, opened(59*time.Second), unseen)}},
 		{"confirm", "decided 20 confirm", []decide.Card{trial, card(21, decide.Trial, opened(time.Minute), unseen)}},
-		{"confirm", "which 21 confirm", []decide.Card{card(20, decide.Trial, ended(59*time.Second)), card(21, decide.Trial)}},
+		{"confirm", "which 21 confirm, missed 20 confirm", []decide.Card{card(20, decide.Trial, ended(59*time.Second)), card(21, decide.Trial)}},
 		{"21 confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(time.Second)), card(21, decide.Trial)}},
 		{"confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(time.Second), unseen), card(21, decide.Trial)}},
 		{"confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(time.Minute)), card(21, decide.Trial)}},
 		{"confirm", "decided 21 confirm", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(21, decide.Trial)}},
-		{"1", "which 21 confirm", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(21, decide.Trial)}},
-		{"1", "which 10 approve", []decide.Card{card(40, decide.Question, ended(time.Second)), approval}},
-		{"1", "which 41 1", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(41, decide.Question)}},
+		{"1", "which 21 confirm, missed 10 approve", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(21, decide.Trial)}},
+		{"1", "which 10 approve, missed 40 1", []decide.Card{card(40, decide.Question, ended(time.Second)), approval}},
+		{"1", "which 41 1, missed 10 approve", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(41, decide.Question)}},
 		{"confirm", "decided 21 confirm", []decide.Card{card(20, decide.Trial, ended(30*time.Second), delivered(10*time.Second)), card(21, decide.Trial)}}, // it came when it was over
+		{"2", "which 30 2, missed 20 rollback", []decide.Card{card(10, decide.Approval, ended(2*time.Second)), card(20, decide.Trial, ended(time.Second)), promote}},
 		{"1", "decided 41 choose 1", []decide.Card{card(40, decide.Question, ended(time.Second)), card(41, decide.Question)}},
 		{"confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, opened(time.Second))}}, // it alone: nothing else can be meant
 

@@ -160,9 +160,9 @@ func (d decider) unspoken(ctx context.Context, tx store.Tx, p proposal.Proposal,
 	return "a part of what it shows has not arrived here", nil
 }
 
-// title is what a change is called in a sentence.
+// title is what a card is about, in a sentence: its change, or what it asks.
 func (d decider) title(ctx context.Context, tx store.Tx, o message.Out) (string, error) {
-	if o.Change == "" {
+	if o.Card != message.CardApproval && o.Card != message.CardTrial {
 		q, err := tx.Question(ctx, o.Question)
 		return short(q.Card.Title), err
 	}
@@ -201,9 +201,11 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 	case v.Kind == decide.Unseen:
 		b.WriteString("Nothing is decided: you had not been shown this here before.")
 	case len(v.Fits) > 1:
-		b.WriteString("Nothing is decided: that could mean more than one card.")
+		b.WriteString("Nothing is decided: that could mean more than one card. Reply one of these, with the card's number:")
 	default:
-		b.WriteString("Nothing is decided: another card has just come to its end, and you may have meant that one.")
+		over := v.Missed.Card
+		fmt.Fprintf(&b, "Nothing is decided: card %d, where that %s, has just come to its end, and you may have meant that one. If you mean card %d, reply with its number:",
+			over.Digits, meaning(*v.Missed, rows[over.ID]), v.Fits[0].Card.Digits)
 	}
 	for _, a := range v.Fits {
 		o := rows[a.Card.ID]
@@ -211,14 +213,14 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 		if err != nil {
 			return "", err
 		}
-		b.WriteString("\n`" + a.Words() + "` " + meaning(a.Does, o) + ": " + title)
+		b.WriteString("\n`" + a.Words() + "` " + meaning(a, o) + ": " + title)
 	}
 	return b.String(), nil
 }
 
 // meaning is what an answer does, in a word.
-func meaning(does decide.Does, o message.Out) string {
-	switch does {
+func meaning(a decide.Answer, o message.Out) string {
+	switch a.Does {
 	case decide.Approve:
 		return "approves " + string(o.Change)
 	case decide.Refuse:
@@ -230,12 +232,17 @@ func meaning(does decide.Does, o message.Out) string {
 	case decide.RollBack:
 		return "rolls " + string(o.Change) + " back"
 	}
+	for _, option := range a.Card.Options {
+		if a.Does == decide.Choose && option.Key == a.Option {
+			return "answers \"" + short(option.Label) + "\""
+		}
+	}
 	return "answers"
 }
 
 // outcome is what an old card shows (CH-904).
 func (d decider) outcome(ctx context.Context, tx store.Tx, o message.Out) (string, error) {
-	if o.Change == "" {
+	if o.Card != message.CardApproval && o.Card != message.CardTrial {
 		q, err := tx.Question(ctx, o.Question)
 		return "Nothing is decided any more: " + q.Told(), err
 	}
