@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
 	"sallyport/internal/base/release"
 	"sallyport/internal/door/api"
+	rehearse "sallyport/internal/drive/release"
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/rehearsal/inner"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/sandbox/bwrap"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 	"sallyport/internal/who/person"
@@ -31,6 +34,20 @@ func (c candidate) Releases() release.Folder { return release.In(c.Home, c.Ops) 
 
 // Registries is what the home says of builds now.
 func (c candidate) Registries() bool { return c.settings.Sallyport().Host.Build.Registries }
+
+// checkBuild says whether a build of the host would find what it needs, where a home has the source of its host.
+func checkBuild(home string, registries bool) []api.Check {
+	source := filepath.Join(home, config.SourceFolder)
+	if _, err := os.Lstat(filepath.Join(source, "go.mod")); err != nil {
+		return nil
+	}
+	p := rehearse.Person()
+	p.Registries = registries
+	if lack, fix := rehearsal.Unbuildable(p, source, api.Modules()); lack != "" {
+		return []api.Check{{Name: "build of the host", Detail: lack, Fix: fix}}
+	}
+	return []api.Check{{Name: "build of the host", OK: true, Detail: "it finds make, go and the Go modules that it needs"}}
+}
 
 // Copy writes the database to a file, without what anybody said or wrote. Who runs as uid is the owner there.
 func (c candidate) Copy(ctx context.Context, to string, uid int) error {

@@ -44,6 +44,7 @@ func (d *Daemon) Doctor(ctx context.Context) (api.Doctor, error) {
 	}
 	out.Checks = append(out.Checks, d.checkGit(ctx), d.checkSpace(), d.checkKeeper(), d.checkMeasures(), d.checkLayers(ctx), d.checkRoom())
 	out.Checks = append(out.Checks, d.checkImage(ctx)...)
+	out.Checks = append(out.Checks, checkBuild(d.Home, candidate{d}.Registries())...)
 	out.Checks = append(out.Checks, asked("sandbox", true, "agents and checks can run", err))
 	tries, check := d.selfTest(ctx)
 	out.Tries, out.Checks = tries, append(out.Checks, check)

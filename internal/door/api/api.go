@@ -58,3 +58,15 @@ func Build() string {
 	}
 	return "devel" + revision + dirty
 }
+
+// Modules names the Go modules that this program is linked of: those that a build of its source needs.
+func Modules() (names []string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	for _, m := range info.Deps {
+		names = append(names, m.Path)
+	}
+	return names
+}

@@ -52,6 +52,13 @@ func (r Ran) OK() bool { return r.Exit.Code == 0 && r.Exit.Limit == nil }
 // Why says how the command ended.
 func (r Ran) Why() string { return session.Describe(r.Exit) }
 
+// LastLines are the last lines that it printed which are not empty, in one.
+func (r Ran) LastLines(n int) string {
+	lines := strings.FieldsFunc(r.Tail, func(c rune) bool { return c == '\n' || c == '\r' })
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
+	return strings.Join(lines[max(len(lines)-n, 0):], " | ")
+}
+
 // Run runs a command for a subject and waits for its end; an error is the machine's fault, or ctx has ended.
 func (r CommandRunner) Run(ctx context.Context, s Subject, c Command) (Ran, error) {
 	shown := r.Surroundings(s, c.Way, c.Cache.Upper != "")

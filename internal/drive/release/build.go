@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/pattern"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/grounds"
@@ -23,6 +24,7 @@ import (
 	"sallyport/internal/path/layer"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/repository"
+	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/config"
 )
@@ -130,7 +132,7 @@ func (rs *Rehearsals) build(ctx context.Context, row change.Row, o grounds.Offer
 		return c, nil, fmt.Errorf("build the host: %w", err)
 	}
 	if !run.OK() {
-		return no(run.Took, run.Tail, "%s%s", run.Why(), missing(run.Tail))
+		return no(run.Took, run.Tail, "%s", rs.broken(run))
 	}
 	says, err := SaysOf(run.Tail)
 	if err != nil {
@@ -177,7 +179,7 @@ func (rs *Rehearsals) stageBuild(ctx context.Context, row change.Row, o grounds.
 
 // make runs the build. It reaches no network, unless the home lets builds reach package registries.
 func (rs *Rehearsals) make(ctx context.Context, w work.Work, tree sandbox.Tree, out string, commit git.OID) (live.Ran, error) {
-	s := live.Subject{ID: w.Row.ID.Subject(), Owner: w.Spec.Owner, Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Profiles: []string{"go"}, Timeout: wholeMax}
+	s := live.Subject{ID: w.Row.ID.Subject(), Owner: w.Spec.Owner, Path: Person().Path, Home: Person().Home, Profiles: []string{"go"}, Timeout: wholeMax}
 	name := id.NewSession("build")
 	var way live.Way
 	if rs.Host.Registries() {
@@ -195,16 +197,45 @@ func (rs *Rehearsals) make(ctx context.Context, w work.Work, tree sandbox.Tree, 
 	})
 }
 
-// unfound are the words by which go names a module that it does not find where it may look.
-var unfound = pattern.Of(`([^\s:]+@[^\s:]+): module lookup disabled by GOPROXY=off|no required module provides package ([^\s;]+)|missing go\.sum entry for (?:module providing package |go\.mod file for )?([^\s;]+)`)
+// Person is whose programs and modules a build has: the daemon's own.
+func Person() sandbox.Person { return sandbox.Person{Path: os.Getenv("PATH"), Home: os.Getenv("HOME")} }
 
-// missing names the module that a build has not found; "" if that was not what failed.
-func missing(tail string) string {
+// saidLines is how many of the last lines of a build are told with why it failed.
+const saidLines = 3
+
+// broken says why a build failed, in its own last words, and what this machine lacks where that is why.
+func (rs *Rehearsals) broken(run live.Ran) string {
+	why := run.Why()
+	if last := run.LastLines(saidLines); last != "" {
+		why += "; its last lines: " + inert.Short(last, saidLines*saidMax)
+	}
+	source := filepath.Join(rs.Defaults.Home, sourceFolder)
+	if lack, fix := rehearsal.LacksTool(Person(), source); lack != "" {
+		return why + "; " + lack + ": " + fix
+	}
+	if rs.Host.Registries() {
+		return why
+	}
+	return why + missing(run.Tail, source)
+}
+
+// unfound are the words by which go names a module that it does not find where it may look; it does not name one that go.mod has already.
+var unfound = pattern.Of(`(?:([^\s:]+@[^\s:]+): )?module lookup disabled by GOPROXY=off|no required module provides package ([^\s;]+)|missing go\.sum entry for (?:module providing package |go\.mod file for )?([^\s;]+)`)
+
+// missing names the module that a build of a source has not found, and how it gets there; "" if that was not what failed.
+func missing(tail, source string) string {
 	m := unfound().FindStringSubmatch(tail)
 	if m == nil {
 		return ""
 	}
-	return fmt.Sprintf("; it needs %s, which is not among the Go modules of this machine: have them fetched here, or write `host: {build: {registries: true}}` into sallyport.yaml", strings.Join(m[1:], ""))
+	what, fetch := strings.Join(m[1:], ""), "have them fetched here"
+	switch {
+	case m[1] != "":
+		fetch = "run `" + rehearsal.FetchModules(Person(), source, m[1]) + "`"
+	case what == "":
+		what, fetch = "a module", "run `"+rehearsal.FetchModules(Person(), source)+"`"
+	}
+	return fmt.Sprintf("; it needs %s, which is not among the Go modules of this machine: %s, or write `host: {build: {registries: true}}` into sallyport.yaml", what, fetch)
 }
 
 // Said is what a program says of itself.

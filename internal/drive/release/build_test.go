@@ -3,6 +3,7 @@ package release_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -167,7 +168,15 @@ func TestABuildThatFailsGoesBackToItsAgent(t *testing.T) {
 		"it does not compile": {source, func(_ *testing.T, spec sandbox.Spec) int {
 			fmt.Fprintln(spec.Stderr, "main.go:3: undefined: x")
 			return 2
-		}, "it ended with status 2"},
+		}, "it ended with status 2; its last lines: main.go:3: undefined: x"},
+		"a module of go.mod is missing": {source, func(_ *testing.T, spec sandbox.Spec) int {
+			fmt.Fprintln(spec.Stderr, "go: downloading example.org/mod v1.2.3\nmain.go:3:2: module lookup disabled by GOPROXY=off")
+			return 1
+		}, "it needs a module, which is not among the Go modules of this machine: run `cd "},
+		"a secret is printed": {source, func(_ *testing.T, spec sandbox.Spec) int {
+			fmt.Fprintln(spec.Stderr, "one\ntwo\nthree\nkey ghp_"+strings.Repeat("aB3dE6gH9j", 4)[:36])
+			return 1
+		}, "its last lines: two | three | key [secret: github-token]"},
 		"a module is missing": {source, func(_ *testing.T, spec sandbox.Spec) int {
 			fmt.Fprintln(spec.Stderr, "main.go:3:2: example.org/mod@v1.2.3: module lookup disabled by GOPROXY=off")
 			return 1
@@ -209,6 +218,50 @@ func TestABuildThatFailsGoesBackToItsAgent(t *testing.T) {
 				}
 				if all, err := s.host.Releases().List(); err != nil || len(all) > 0 {
 					t.Errorf("there are releases %+v, %v", all, err)
+				}
+			})
+		})
+	}
+}
+
+// TestABuildThatFailsNamesWhatTheMachineLacks holds that a tool which is not there is told before a module, and that nobody is told to
+// allow what is allowed.
+func TestABuildThatFailsNamesWhatTheMachineLacks(t *testing.T) {
+	bare := t.TempDir()
+	git, err := exec.LookPath("git")
+	if err == nil {
+		err = os.Symlink(git, filepath.Join(bare, "git"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]struct {
+		path       string
+		registries bool
+		has, not   string
+	}{
+		"a tool":                       {bare, false, "; the build needs make, which is not installed", "registries: true"},
+		"a module":                     {os.Getenv("PATH"), false, "registries: true", "needs make"},
+		"a module that it may fetch":   {os.Getenv("PATH"), true, "; its last lines: main.go:3:2: example.org/mod@v1.2.3: module lookup disabled", "; it needs"},
+		"a tool where it may fetch it": {bare, true, "; the build needs make", "; it needs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				withSource(h, source)
+				s, troupe := staged(h, "src/main.go", func(int) (rehearsal.Report, int) { return well(), 0 })
+				s.host.registries = b.registries
+				h.Parts.Network = &drivetest.Ways{}
+				s.makes = func(spec sandbox.Spec) int {
+					fmt.Fprintln(spec.Stderr, "main.go:3:2: example.org/mod@v1.2.3: module lookup disabled by GOPROXY=off")
+					return 1
+				}
+				c, _ := s.Begin()
+				t.Setenv("PATH", b.path)
+				chg := s.Propose(c)
+				s.Is(c, chg, change.Working)
+				told := troupe.Told()
+				if last := told[len(told)-1]; !strings.Contains(last, b.has) || strings.Contains(last, b.not) {
+					t.Errorf("its agent hears %q", last)
 				}
 			})
 		})

@@ -106,8 +106,9 @@ func TestAModuleThatABuildHasNotFoundIsNamed(t *testing.T) {
 		"missing go.sum entry for module providing package example.org/m/p":        "example.org/m/p",
 		"missing go.sum entry for go.mod file for example.org/m":                   "example.org/m",
 		"missing go.sum entry for example.org/m":                                   "example.org/m", "undefined: x": "", "": "",
+		"go: downloading example.org/m v1.2.3\nmain.go:3:2: module lookup disabled by GOPROXY=off": "a module",
 	} {
-		got := missing(tail)
+		got := missing(tail, "/home/src")
 		if want == "" && got != "" || want != "" && !strings.HasPrefix(got, "; it needs "+want+", which is not among") {
 			t.Errorf("%q: %q", tail, got)
 		}

@@ -33,7 +33,7 @@ type SetupFailed struct {
 
 func (f *SetupFailed) Error() string {
 	text := fmt.Sprintf("the setup %q failed: %s", f.Command, f.Run.Why())
-	if last := lastLines(f.Run.Tail, 3); last != "" {
+	if last := f.Run.LastLines(3); last != "" {
 		text += "; its last lines: " + last
 	}
 	if f.unreached() {
@@ -44,13 +44,6 @@ func (f *SetupFailed) Error() string {
 
 // unreached reports whether a setup to which the registries were closed speaks of a network that it did not find.
 func (f *SetupFailed) unreached() bool { return f.closed && sandbox.Offline(f.Run.Tail) }
-
-// lastLines are the last lines of a text that are not empty, in one.
-func lastLines(text string, n int) string {
-	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
-	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
-	return strings.Join(lines[max(len(lines)-n, 0):], " | ")
-}
 
 // SetUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
 // all bases that depend on the same. On a tree that nobody has approved it runs for that tree alone: what an agent proposes to

@@ -159,6 +159,9 @@ func plain(path string) bool {
 	})
 }
 
+// GoModules is where the person's go keeps modules, which builds find there; "" if that is not known.
+func (p Person) GoModules() string { return goModCache(p.Home) }
+
 // goModCache reads where go keeps modules: what `go env -w` wrote, else the default.
 func goModCache(home string) string {
 	if home == "" {

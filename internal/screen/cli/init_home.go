@@ -15,6 +15,8 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
+	"sallyport/internal/port/rehearsal"
+	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/config"
 )
 
@@ -26,7 +28,7 @@ type madeHome struct {
 	Change *api.Change `json:"change"`           // that brought what an older home lacked
 	Source string      `json:"source,omitempty"` // commit whose files are below src now
 	Groups []api.Group `json:"groups"`
-	Lacks  []string    `json:"lacks,omitempty"` // what keeps a new group from answering
+	Lacks  []string    `json:"lacks,omitempty"` // what keeps a new group from answering, or its source from being built
 	Next   string      `json:"next"`
 }
 
@@ -64,6 +66,7 @@ func initHome(a *app, cmd *cobra.Command, f initFlags, word string) error {
 			return err
 		}
 		out.Source = string(taken)
+		out.lackToBuild(a)
 	}
 	if err := out.add(ctx, a, c, agent, f.yes); err != nil {
 		return err
@@ -138,6 +141,14 @@ func (m *madeHome) complete(ctx context.Context, a *app, c *client.Client, yes b
 	d, err := settled(ctx, a, c, begun.Change.ID)
 	m.Change = &d.Change
 	return err
+}
+
+// lackToBuild looks whether a build of the source would find what it needs: a change of it would only fail long after it was asked for.
+func (m *madeHome) lackToBuild(a *app) {
+	p := sandbox.Person{Path: a.Getenv("PATH"), Home: a.Getenv("HOME"), Registries: config.Look(m.Home).Sallyport().Host.Build.Registries}
+	if lack, fix := rehearsal.Unbuildable(p, filepath.Join(m.Home, config.SourceFolder), api.Modules()); lack != "" {
+		m.Lacks = append(m.Lacks, "a change of the source cannot be built yet: "+lack+": "+fix)
+	}
 }
 
 // add makes a group with an agent, unless there is one already, and lists what there is then.
