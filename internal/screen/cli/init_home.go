@@ -52,6 +52,12 @@ func initHome(a *app, cmd *cobra.Command, f initFlags, word string) error {
 	if err != nil {
 		return err
 	}
+	var source hostSource
+	if f.source != "" {
+		if source, err = findSource(ctx, a, f.source); err != nil {
+			return err
+		}
+	}
 	a.about(home)
 	c, err := a.Connect(ctx, home, true)
 	if err != nil {
@@ -61,11 +67,10 @@ func initHome(a *app, cmd *cobra.Command, f initFlags, word string) error {
 		return err
 	}
 	if f.source != "" {
-		taken, err := takeSource(ctx, a, home, f.source)
-		if err != nil {
+		if err := source.take(ctx, a, home); err != nil {
 			return err
 		}
-		out.Source = string(taken)
+		out.Source = string(source.commit)
 		out.lackToBuild(a)
 	}
 	if err := out.add(ctx, a, c, agent, f.yes); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,67 +14,80 @@ import (
 	"sallyport/internal/rule/config"
 )
 
-// takeSource commits what is committed in dir, a repository of sallyport's source, below src/ of a home, by hand as it were: by who runs this, and
-// with nothing else. It returns the commit that was taken. What is there already stays as it is.
+// hostSource is what is committed in a repository of sallyport's source.
+type hostSource struct {
+	from         git.Project
+	tree, commit git.OID
+}
+
+// findSource finds what is committed in dir, a repository of sallyport's source, before anything is made for it.
 //
-// Errors: problem.Usage if dir is no top of such a repository; problem.Conflict if the home has something at src, or work that is not committed.
-func takeSource(ctx context.Context, a *app, home, dir string) (git.OID, error) {
+// Errors: problem.Usage if dir is no top of such a repository.
+func findSource(ctx context.Context, a *app, dir string) (h hostSource, err error) {
+	const next = "sallyport init --help"
 	at, err := a.here(dir)
 	if err != nil {
-		return "", err
+		return h, err
 	}
-	from, tree, commit, err := sourceIn(ctx, at)
+	h.from, err = git.Open(ctx, at)
+	if problem.KindOf(err) == problem.Usage { // nothing that is done in there makes it a clone
+		return h, problem.Errorf(problem.Usage, next, "--source names no clone of sallyport: %w", err)
+	}
 	if err != nil {
-		return "", err
+		return h, err
 	}
+	if real, err := filepath.EvalSymlinks(at); err != nil || real != h.from.Top {
+		return h, problem.Errorf(problem.Usage, next, "--source %s is not the top of its repository, which is %s", inert.Path(at), inert.Path(h.from.Top))
+	}
+	d := h.from.Worktree(disk.Ops{})
+	h.commit, err = d.Resolve(ctx, "HEAD^{commit}")
+	if err != nil || h.commit == "" {
+		return h, problem.Errorf(problem.Usage, next, "nothing is committed in --source %s", inert.Path(at))
+	}
+	found, err := d.Lookup(ctx, h.commit, []string{"go.mod", "Makefile"})
+	if err != nil {
+		return h, err
+	}
+	if found[0].Absent() || found[1].Absent() {
+		return h, problem.Errorf(problem.Usage, next, "--source %s has no go.mod and Makefile committed at its top, so no host could be built of it", inert.Path(at))
+	}
+	h.tree, err = d.Tree(ctx, h.commit)
+	return h, err
+}
+
+// take commits the source below src/ of a home, by hand as it were: by who runs this, and with nothing else. What is there already stays as it
+// is, and where git does not commit, the home is as it was.
+//
+// Errors: problem.Conflict if the home has something at src, or work that is not committed.
+func (h hostSource) take(ctx context.Context, a *app, home string) error {
 	to, err := git.Open(ctx, home)
 	if err != nil {
-		return "", err
+		return err
 	}
 	work := to.Worktree(disk.Ops{})
 	if err := roomForSource(ctx, work, to.Top); err != nil {
-		return "", err
+		return err
 	}
-	if _, err := to.Common(disk.Ops{}).Take(ctx, "init:source", from.Common(disk.Ops{}), string(tree)+"\n"); err != nil {
-		return "", fmt.Errorf("copy the source from %s: %w", inert.Path(at), err)
+	if _, err := to.Common(disk.Ops{}).Take(ctx, "init:source", h.from.Common(disk.Ops{}), string(h.tree)+"\n"); err != nil {
+		return fmt.Errorf("copy the source from %s: %w", inert.Path(h.from.Top), err)
 	}
 
 	env, err := whoCommits(ctx, to, a.userHome())
 	if err != nil {
-		return "", err
+		return err
 	}
-	subject := fmt.Sprintf("Take the source of the host from commit %.12s", commit)
-	for _, args := range [][]string{{"read-tree", "--prefix=" + config.SourceFolder + "/", "-u", string(tree)}, {"commit", "--quiet", "--message", subject}} {
-		if _, err := work.Do(ctx, "init:source", git.Cmd{Args: args, Dir: to.Top, Env: env}); err != nil {
-			return "", fmt.Errorf("commit the source in the home %q: %w", home, err)
-		}
+	do := func(ctx context.Context, args ...string) error {
+		_, err := work.Do(ctx, "init:source", git.Cmd{Args: args, Dir: to.Top, Env: env})
+		return err
 	}
-	return commit, nil
-}
-
-// sourceIn is the tree that is committed in a repository of sallyport's source.
-func sourceIn(ctx context.Context, at string) (p git.Project, tree, commit git.OID, err error) {
-	const next = "sallyport init --help"
-	if p, err = git.Open(ctx, at); err != nil {
-		return p, "", "", err
+	if err = do(ctx, "read-tree", "--prefix="+config.SourceFolder+"/", "-u", string(h.tree)); err == nil {
+		err = do(ctx, "commit", "--quiet", "--message", fmt.Sprintf("Take the source of the host from commit %.12s", h.commit))
 	}
-	if real, err := filepath.EvalSymlinks(at); err != nil || real != p.Top {
-		return p, "", "", problem.Errorf(problem.Usage, next, "--source %s is not the top of its repository, which is %s", inert.Path(at), inert.Path(p.Top))
+	if err != nil { // all else was committed: roomForSource has looked
+		err = errors.Join(err, do(context.WithoutCancel(ctx), "read-tree", "--reset", "-u", "HEAD"))
+		return fmt.Errorf("commit the source in the home %q: %w", home, err)
 	}
-	d := p.Worktree(disk.Ops{})
-	commit, err = d.Resolve(ctx, "HEAD^{commit}")
-	if err != nil || commit == "" {
-		return p, "", "", problem.Errorf(problem.Usage, next, "nothing is committed in --source %s", inert.Path(at))
-	}
-	found, err := d.Lookup(ctx, commit, []string{"go.mod", "Makefile"})
-	if err != nil {
-		return p, "", "", err
-	}
-	if found[0].Absent() || found[1].Absent() {
-		return p, "", "", problem.Errorf(problem.Usage, next, "--source %s has no go.mod and Makefile committed at its top, so no host could be built of it", inert.Path(at))
-	}
-	tree, err = d.Tree(ctx, commit)
-	return p, tree, commit, err
+	return nil
 }
 
 // roomForSource refuses where a commit would hold anything else, or take the place of what is there.
