@@ -22,9 +22,8 @@ const (
 
 // door is what every verb is answered through: as a document, as bytes, or with a problem.
 type door struct {
-	log      *slog.Logger
-	secrets  *secret.Scanner
-	bodyTime time.Duration
+	log     *slog.Logger
+	secrets *secret.Scanner
 }
 
 // served is a verb of the table with what answers it.
@@ -73,17 +72,11 @@ func mountRaw[In any](d *door, v api.Stream[In], answer func(d *door, w http.Res
 // answer turns what does a verb into a handler: one JSON document, or the problem.
 func (d *door) answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		// The time holds until the body is read: net/http ends it there. One that runs on would end a verb that takes longer.
-		if r.ContentLength != 0 {
-			_ = control.SetReadDeadline(time.Now().Add(d.bodyTime))
-		}
 		r.Body = http.MaxBytesReader(w, r.Body, api.BodyBytesMax)
 
 		out, err := do(r)
 
-		_ = control.SetReadDeadline(time.Time{})
-		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 		if err != nil {
 			d.refuseWith(w, r, err)
 			return

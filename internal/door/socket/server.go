@@ -59,10 +59,11 @@ type Options struct {
 type Server struct {
 	Options
 	*door
-	started time.Time
-	shells  sync.WaitGroup // connections that http.Server has let go of
-	active  atomic.Int64   // requests under way
-	came    atomic.Int64   // requests that came since Busy was last asked
+	started  time.Time
+	bodyTime time.Duration
+	shells   sync.WaitGroup // connections that http.Server has let go of
+	active   atomic.Int64   // requests under way
+	came     atomic.Int64   // requests that came since Busy was last asked
 }
 
 // Times that hold a connection.
@@ -78,7 +79,7 @@ func New(o Options) *Server {
 	if o.Secrets == nil {
 		o.Secrets = secret.Default()
 	}
-	return &Server{Options: o, door: &door{o.Log, o.Secrets, bodyTime}, started: time.Now()}
+	return &Server{Options: o, door: &door{o.Log, o.Secrets}, started: time.Now(), bodyTime: bodyTime}
 }
 
 // Busy reports how many requests (a watch and a shell too) are under way or came since it was last asked.
@@ -154,7 +155,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc(v.Pattern(), h)
 	}
 	mux.HandleFunc("/", s.answer(nowhere))
-	return s.onlyOwner(s.counted(mux))
+	return s.timed(s.onlyOwner(s.counted(mux)))
 }
 
 func (s *Server) counted(next http.Handler) http.Handler {
@@ -162,6 +163,17 @@ func (s *Server) counted(next http.Handler) http.Handler {
 		s.came.Add(1)
 		s.active.Add(1)
 		defer s.active.Add(-1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// timed bounds how long a request's body may take to come. net/http lifts that once it is read, so a verb may take longer, and otherwise
+// reads what is left before it answers: also of who is refused before anybody has read a byte.
+func (s *Server) timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.bodyTime))
+		}
 		next.ServeHTTP(w, r)
 	})
 }

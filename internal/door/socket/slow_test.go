@@ -3,22 +3,24 @@ package socket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"sallyport/internal/door/api"
 )
 
 // A verb may take longer than a request's body: only the reading of the body is bounded.
 func TestAVerbMayTakeLongerThanItsBody(t *testing.T) {
 	s := New(Options{})
 	s.bodyTime = 500 * time.Millisecond // to read a body that is there already
-	server := httptest.NewServer(s.answer(func(r *http.Request) (any, error) {
+	server := httptest.NewServer(s.timed(s.answer(func(r *http.Request) (any, error) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return nil, err
 		}
@@ -26,7 +28,7 @@ func TestAVerbMayTakeLongerThanItsBody(t *testing.T) {
 		defer cancel()
 		<-ctx.Done()
 		return context.Cause(ctx).Error(), nil
-	}))
+	})))
 	defer server.Close()
 	for _, text := range []string{"", "{}"} {
 		resp, err := server.Client().Post(server.URL, "application/json", strings.NewReader(text))
@@ -42,32 +44,49 @@ func TestAVerbMayTakeLongerThanItsBody(t *testing.T) {
 	}
 }
 
-// A body that does not come is not waited for: nobody holds a connection by saying that there is more.
+// A body that does not come is not waited for, also of who is refused before anybody has read it: nobody holds a connection by saying that there
+// is more.
 func TestABodyThatDoesNotComeEndsItsRequest(t *testing.T) {
-	s := New(Options{Log: slog.New(slog.DiscardHandler)})
-	s.bodyTime = 50 * time.Millisecond
-	read := make(chan error, 1)
-	server := httptest.NewServer(s.answer(func(r *http.Request) (any, error) {
-		_, err := io.Copy(io.Discard, r.Body)
-		read <- err
-		return nil, err
-	}))
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{}"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-read:
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the body ends with %v", err)
+	speaks := fmt.Sprintf("%s: %d\r\n%s: %s\r\n", api.HeaderVersion, api.Version, api.HeaderBuild, api.Build())
+	for name, says := range map[string]string{
+		"a verb that reads it":       "POST /v1/groups/ada/say HTTP/1.1\r\n" + speaks,
+		"a verb that does not":       "GET /v1/daemon HTTP/1.1\r\n" + speaks,
+		"a verb that is not there":   "POST /nowhere HTTP/1.1\r\n" + speaks,
+		"another version":            "POST /v1/groups/ada/say HTTP/1.1\r\n",
+		"a stream":                   "GET /v1/groups/ada/watch HTTP/1.1\r\n" + speaks,
+		"who waits to be asked more": "POST /nowhere HTTP/1.1\r\nExpect: 100-continue\r\n",
+	} {
+		for which, handler := range map[string]func(*Server) http.Handler{"owner's": (*Server).Handler, "users'": (*Server).userHandler} {
+			for length, body := range map[string]string{"Content-Length: 10": "{}", "Transfer-Encoding: chunked": "5\r\n{}"} {
+				s := New(options(&verbs{}))
+				s.bodyTime = 50 * time.Millisecond
+				l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, end := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- s.serve(ctx, l, handler(s)) }()
+
+				conn, err := net.Dial("unix", l.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(conn, says+"Host: x\r\n"+length+"\r\n\r\n"+body); err != nil {
+					t.Fatal(err)
+				}
+				if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, conn); err != nil { // it ends with an answer, or with none
+					t.Errorf("%s, the %s, %s: the connection is held: %v", name, which, length, err)
+				}
+				conn.Close()
+				end()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
 		}
-	case <-time.After(20 * time.Second):
-		conn.Close()
-		t.Error("the body is waited for")
 	}
 }

@@ -96,7 +96,7 @@ func (s *Server) userHandler() http.Handler {
 	mux.HandleFunc("/", s.answer(func(*http.Request) (any, error) {
 		return nil, problem.Errorf(problem.Denied, "sallyport chat --help", "that is for who owns the home %q; you may talk with its groups", s.Home)
 	}))
-	return s.bounded(s.counted(mux))
+	return s.timed(s.bounded(s.counted(mux)))
 }
 
 // known tells a user whom the home does not know how they are let in.
