@@ -114,19 +114,20 @@ func (c *Confirmer) swapOf(ctx context.Context, row change.Row) (r request.Reque
 	return row.Request, nil
 }
 
-// groupTarget is what restarts for a change of what a group runs, and what does not.
+// groupTarget is what restarts for a change of what a group runs. Where something else goes back with it, or alone, it says that the host does not.
 func groupTarget(swap request.Request, edits []git.Edit) (t trust.Target, unproven string) {
 	strange := others(swap, edits)
 	if len(strange) < len(edits) {
 		t = trust.Target{Group: swap.Group, Chat: swap.Chat, Trial: trust.TrialDefault}
 	}
-	switch len(strange) {
-	case 0:
+	if len(strange) == 0 {
 		return t, ""
-	case 1:
-		return t, fmt.Sprintf("nothing restarts for %s, which is no file of the group %s", inert.Path(strange[0]), swap.Group)
 	}
-	return t, fmt.Sprintf("nothing restarts for %d paths that are no files of the group %s, such as %s", len(strange), swap.Group, inert.Path(strange[0]))
+	which := inert.Path(strange[0])
+	if len(strange) > 1 {
+		which = fmt.Sprintf("%d paths of the host's, such as %s", len(strange), which)
+	}
+	return t, fmt.Sprintf("the host does not restart for %s, and no trial follows: what sallyport brings back has been there before", which)
 }
 
 // others are the edited paths that are no files of the group that asked for the change.
