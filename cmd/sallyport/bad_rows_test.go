@@ -330,6 +330,9 @@ var badInput = []bad{
 	{
 		name: "two homes on one repository and one path", ordinary: true, exit: 4, names: []string{"a.txt"}, next: "",
 		words: sh("echo two > a.txt"), meanwhile: func(p *person) {
+			if err := os.Mkdir(filepath.Join(p.dir, "other"), 0o700); err != nil {
+				p.t.Fatal(err)
+			}
 			other := append([]string{"--home", filepath.Join(p.dir, "other")}, sh("echo three > a.txt", "--approve", "yes")...)
 			if s := p.sallyport(other...); s.code != 0 {
 				p.t.Fatalf("the other home: %s", s)

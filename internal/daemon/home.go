@@ -136,7 +136,7 @@ func (d *Daemon) ensureFile(f config.File) (string, error) {
 }
 
 func unwritable(home string, err error) error {
-	return problem.Errorf(problem.Unavailable, "sallyport --home DIR doctor", "the home %q cannot be written: %w", home, err)
+	return problem.Errorf(problem.Unavailable, "sallyport init DIR", "the home %q cannot be written: %w", home, err)
 }
 
 // firstUID is where the uids of a home's sandboxes begin. They lie above what systems hand

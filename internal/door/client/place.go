@@ -44,7 +44,7 @@ func (p Person) Home(flag string) (string, error) {
 		case filepath.IsAbs(home):
 			dir = filepath.Join(home, ".local/state/sallyport")
 		default:
-			return "", problem.Errorf(problem.Usage, "sallyport --home DIR status", "HOME is %q; say where sallyport may keep its state: --home DIR", home)
+			return "", problem.Errorf(problem.Usage, "SALLYPORT_HOME=DIR sallyport status", "HOME is %q; say where sallyport may keep its state: SALLYPORT_HOME=DIR", home)
 		}
 	}
 	abs, err := filepath.Abs(dir)

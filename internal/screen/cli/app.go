@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
+	"sallyport/internal/rule/config"
 )
 
 // app is one invocation.
@@ -159,10 +163,30 @@ func (a *app) about(home string) {
 	}
 }
 
+// mistyped refuses a home that this invocation names by a word and that is not there: only the usual home is made by the first command that
+// needs it, and one in an empty folder, which somebody has made for it. What cannot be looked at may be another user's.
+func (a *app) mistyped(home string) error {
+	if a.homeFlag == "" {
+		return nil
+	}
+	if err := client.NoProject(home); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(home)
+	ofHome := func(e os.DirEntry) bool { return e.Name() == ".state" || e.Name() == config.SallyportFile }
+	if !errors.Is(err, fs.ErrNotExist) && (err != nil || len(entries) == 0 || slices.ContainsFunc(entries, ofHome)) {
+		return nil
+	}
+	return problem.Errorf(problem.NotFound, "sallyport init "+inert.Path(home), "there is no home at %q; init makes one", home)
+}
+
 // connect returns a client of the home's daemon, started if need be.
 func (a *app) connect(ctx context.Context) (*client.Client, error) {
 	home, err := a.home()
 	if err != nil {
+		return nil, err
+	}
+	if err := a.mistyped(home); err != nil {
 		return nil, err
 	}
 	return a.Connect(ctx, home, true)

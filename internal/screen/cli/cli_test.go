@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -300,8 +301,12 @@ func TestAProblemOfTheDaemonIsSaidOnceWithItsNextStep(t *testing.T) {
 	if got.code != exitRefused || got.err != "sallyport: path \"a\\x1b[31m\" is forbidden\nnext: sallyport change show chg-00000001\n" {
 		t.Errorf("exit %d err %q", got.code, got.err)
 	}
-	got = d.cli("--home", "/other place", "checkpoint", "list", "chg-00000001")
-	if !strings.Contains(got.err, "next: sallyport --home '/other place' change show chg-00000001\n") {
+	other := filepath.Join(t.TempDir(), "other place")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got = d.cli("--home", other, "checkpoint", "list", "chg-00000001")
+	if !strings.Contains(got.err, "next: sallyport --home '"+other+"' change show chg-00000001\n") {
 		t.Errorf("the home is not in the next step: %q", got.err)
 	}
 }
@@ -500,5 +505,38 @@ func TestARollbackThatCameTooLateIsNoSuccess(t *testing.T) {
 	got := d.cli("rollback", d.accepted.ID)
 	if got.code != exitError || !strings.Contains(got.err, "was not rolled back: it had been confirmed when you asked") || !strings.Contains(got.out, "roll back: sallyport rollback "+d.accepted.ID) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestAHomeThatIsMistypedIsNotMade holds that a home which a word names has to be there, and that the doctor looks at it all the same. What is
+// not there yet is made in an empty folder, and where the usual home lies.
+func TestAHomeThatIsMistypedIsNotMade(t *testing.T) {
+	d := newDaemon(t)
+	top := t.TempDir()
+	for _, name := range []string{"empty", "papers/2026", "begun/.state", "kept/.state", "project/.git"} {
+		if err := os.MkdirAll(filepath.Join(top, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(top, "kept/sallyport.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for home, said := range map[string]string{
+		"empty": "", "begun": "", "kept": "",
+		"nowhere": "there is no home at", "papers": "there is no home at", "project": "is a git repository and no home",
+	} {
+		home = filepath.Join(top, home)
+		for _, words := range [][]string{{"change", "list"}, {"daemon", "start"}, {"daemon", "status"}} {
+			got := d.cli(append([]string{"--home", home}, words...)...)
+			if refused := got.code != exitDone; refused != (said != "") || !strings.Contains(got.err, said) {
+				t.Errorf("%s %s: exit %d, %s", home, words, got.code, got.err)
+			}
+			if said == "there is no home at" && !strings.Contains(got.err, "init "+home+"\n") {
+				t.Errorf("%s %s: it says %s", home, words, got.err)
+			}
+		}
+		if got := d.doctor(home, nil); said != "" && !strings.Contains(got.out, "MISSING daemon: ") || !strings.Contains(got.out, said) {
+			t.Errorf("the doctor says of %s: %s", home, got.out)
+		}
 	}
 }

@@ -61,6 +61,9 @@ Exit status: 0 if one runs, 1 if none does.`,
 			if err != nil {
 				return err
 			}
+			if err := a.mistyped(home); err != nil {
+				return err
+			}
 			c, err := a.Connect(cmd.Context(), home, false)
 			if errors.Is(err, client.ErrNoDaemon) {
 				return problem.Errorf(problem.Unavailable, "sallyport daemon start", "no daemon of home %q runs", home)
@@ -244,6 +247,9 @@ Exit status: 0 when it was stopped, 75 if another daemon serves the home.`,
 				return err
 			}
 			a.about(home)
+			if err := a.mistyped(home); err != nil {
+				return err
+			}
 			if err := makeWay(cmd.Context(), a, home); err != nil {
 				return err
 			}

@@ -48,7 +48,7 @@ worked. What it says of a repository does not change the status.`,
 			if err != nil {
 				return err
 			}
-			report := examine(cmd.Context(), a.Program, home, dir)
+			report := examine(cmd.Context(), a, home, dir)
 			unrepeated(report.Checks, tries)
 			code := exitDone
 			for _, c := range report.Checks {
@@ -97,10 +97,11 @@ func printTries(s sheet, all []api.Try) {
 }
 
 // examine looks at the home from here, and asks the daemon for the rest; dir is a folder in a repository, or "".
-func examine(ctx context.Context, p Program, home, dir string) api.Doctor {
+func examine(ctx context.Context, a *app, home, dir string) api.Doctor {
+	p := a.Program
 	checks := []api.Check{writable(home), space(home)}
 	checks = append(checks, checkSettings(home, time.Now())...)
-	c, err := p.Connect(ctx, home, true)
+	c, err := a.connect(ctx)
 	if err != nil && c != nil { // it runs, and is of another build: what it says of the machine holds all the same
 		p := problem.Of(err)
 		checks = append(checks, api.Check{Name: "build", Detail: p.Text, Fix: p.Next})
@@ -239,7 +240,7 @@ func writable(home string) api.Check {
 	at := existing(home)
 	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
 		c.Detail = fmt.Sprintf("%s cannot be written: %s", at, err)
-		c.Fix = "sallyport --home DIR doctor"
+		c.Fix = "sallyport init DIR"
 		return c
 	}
 	c.OK = true
@@ -259,7 +260,7 @@ func space(home string) api.Check {
 	c.Needed = free < spaceNeeded
 	c.Detail = fmt.Sprintf("%s free in %s", size(free), home)
 	if !c.OK {
-		c.Fix = fmt.Sprintf("free some disk space, %s at least, or choose another home with sallyport --home DIR", size(spaceWanted))
+		c.Fix = fmt.Sprintf("free some disk space, %s at least, or make another home with sallyport init DIR", size(spaceWanted))
 	}
 	return c
 }

@@ -54,7 +54,8 @@ func TestEachCheckpointIsSaidAsItHappensWithWhatWasDone(t *testing.T) {
 		{Seq: 3, Kind: "checkpoint", Text: "put back: f0", Checkpoint: &bad},
 		{Seq: 4, Kind: "state", State: "paused", Change: "chg-00000001", Text: "let me look"},
 		{Seq: 5, Kind: "state", State: "working"}}
-	got := d.cli("--home", "/h2", "run", "--request", "x", "--", "true")
+	home := t.TempDir()
+	got := d.cli("--home", home, "run", "--request", "x", "--", "true")
 	want := `chg-00000001 checkpoint ckpt-001-0123abcd skipped, 1 file changed
 chg-00000001 checkpoint ckpt-002-0123abcd invalid, 2 files changed
 chg-00000001   ! f0: forbidden_area: no change may touch it
@@ -66,7 +67,7 @@ chg-00000001     leave it
 	if !strings.Contains(got.err, "f4: forbidden_area: no change may touch it\nchg-00000001     leave it\nchg-00000001   … and 2 violations more\nchg-00000001   put back: f0\n") {
 		t.Errorf("the rest is not counted, or what was done is not said: %s", got.err)
 	}
-	if !strings.Contains(got.err, "paused: let me look\nchg-00000001 next: sallyport --home /h2 change resume chg-00000001\n") {
+	if !strings.Contains(got.err, "paused: let me look\nchg-00000001 next: sallyport --home "+home+" change resume chg-00000001\n") {
 		t.Errorf("a pause without a way on: %s", got.err)
 	}
 }
@@ -168,7 +169,8 @@ func TestTheEndOfASessionSaysHowToResumeIt(t *testing.T) {
 		t.Errorf("after an approval: %q", got.err)
 	}
 	d.after, d.detail.Change.State = nil, api.Cancelled
-	if got := d.cli("--home", "/o", "change", "cancel", "chg-00000001"); !strings.HasSuffix(got.err, "resume: sallyport --home /o resume sh-1a2b3\n") {
+	home := t.TempDir()
+	if got := d.cli("--home", home, "change", "cancel", "chg-00000001"); !strings.HasSuffix(got.err, "resume: sallyport --home "+home+" resume sh-1a2b3\n") {
 		t.Errorf("after a cancellation: %q", got.err)
 	}
 }
