@@ -188,6 +188,15 @@ func judge(info *arch.Info, kind filterKind) ([]bpf.Instruction, error) {
 	}
 	rule("fcntl", 1, signal(unix.F_SETSIG, 2)...)
 	rule("prctl", 0, signal(unix.PR_SET_PDEATHSIG, 1)...)
+	// The limits of others: init is of the program's own user, and one that may run no longer, or open nothing more, is no init. A limit of its
+	// own, and reading those of others, is everybody's.
+	rule("prlimit64", 0,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 5},
+		bpf.LoadAbsolute{Off: atArgs + 8*2, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
+		bpf.LoadAbsolute{Off: atArgs + 8*2 + 4, Size: 4}, // an address has both halves
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		no(unix.EPERM), allow)
 	// Typing into a terminal that was lent (change shell), or into the console.
 	rule("ioctl", 1,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},

@@ -42,6 +42,8 @@ func testHostile(t *testing.T, s Setup) {
 		{name: "make a namespace with clone3", script: call("a = (ctypes.c_uint64 * 11)(0x10000000, 0, 0, 0, 17)\nr = libc.syscall(435, a, 88)\nif r == 0: os._exit(0)\nsys.exit(r < 0)")},
 		{name: "type into a terminal", script: call("import pty, fcntl\nm, s = pty.openpty()\nos.setsid()\nfcntl.ioctl(s, 0x540E, 0)\nr = libc.syscall(16, s, ctypes.c_ulong(0x5412 | (1 << 32)), b\"x\")\nsys.exit(r != 0)"),
 			control: "true"},
+		{name: "lower the limits of its init", script: call("own = (ctypes.c_uint64 * 2)(64, 64)\nsys.exit(libc.prlimit(1, 7, own, None) != 0)"), allowed: true,
+			control: call("own = (ctypes.c_uint64 * 2)(64, 64)\nassert libc.prlimit(0, 7, own, None) == 0\nassert libc.prlimit(1, 7, None, own) == 0\nassert own[0] > 64")},
 		{name: "make a vsock socket", script: call("sys.exit(libc.syscall(41, ctypes.c_ulong(40 | (1 << 32)), 1, 0) < 0)"), allowed: true,
 			control: call("for f in (1, 2, 10, 16): assert libc.syscall(41, f, 3 if f == 16 else 1, 0) >= 0, f")},
 		{name: "make a packet socket", script: call("sys.exit(libc.syscall(41, 17, 3, 0) < 0)"), root: true},
