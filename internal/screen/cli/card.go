@@ -23,33 +23,11 @@ func printCard(s sheet, change string, p api.Proposal) {
 	if c.Made != "" {
 		s.rows("  made by: ", "    ", inert.Line(clip(c.Made, madeMax)))
 	}
-	if c.Note != "" {
-		s.line("  %s %s", s.yellow("note:"), inert.Line(c.Note))
-	}
-	for _, b := range c.Banner {
-		s.rows("  "+s.red("!")+" ", "    ", inert.Line(b))
-	}
+	printBanner(s, c)
 	s.line("")
-	printPicture(s, c)
-	printMarks(s, c)
-	s.list("what it gains or loses", c.Reach, s.yellow("!"))
-	printChecks(s, c)
-	printRehearsed(s, c.Host)
-	printLeftOver(s, c.LeftOver)
-	printMoved(s, c)
-	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
-	s.list("once it has landed", c.Then, s.yellow("!"))
+	printEffect(s, c)
 	s.list("on the network", c.Network, s.yellow("!"))
-	s.list("of its setup", c.Setup, s.yellow("!"))
-	if c.Subject != "" {
-		s.line("")
-		as := "it lands as: "
-		if c.Wish != "" {
-			as = "it lands as, in the agent's words: "
-		}
-		s.rows(as, "  ", s.bold(inert.Line(c.Subject)))
-		s.rows("  ", "  ", inert.Line(c.CommitBy))
-	}
+	printAhead(s, c)
 	if c.Used != "" {
 		s.line("")
 		s.rows("  ", "  ", inert.Line(c.Used))
@@ -68,6 +46,43 @@ func printWords(s sheet, whose, words string) {
 	s.line("")
 	s.line("%s", whose)
 	s.rows("  > ", "  > ", inert.Block(words, 2<<10))
+}
+
+// printBanner shows what a card begins with.
+func printBanner(s sheet, c api.Card) {
+	if c.Note != "" {
+		s.line("  %s %s", s.yellow("note:"), inert.Line(c.Note))
+	}
+	for _, b := range c.Banner {
+		s.rows("  "+s.red("!")+" ", "    ", inert.Line(b))
+	}
+}
+
+// printEffect shows what a change does, and how that was tried: on its card, and for as long as it is known.
+func printEffect(s sheet, c api.Card) {
+	printPicture(s, c)
+	printMarks(s, c)
+	s.list("what it gains or loses", c.Reach, s.yellow("!"))
+	printChecks(s, c)
+	printRehearsed(s, c.Host)
+	printLeftOver(s, c.LeftOver)
+}
+
+// printAhead shows what comes of a yes: on a card, and for as long as it waits for one.
+func printAhead(s sheet, c api.Card) {
+	printMoved(s, c)
+	s.list("why it cannot land as it stands", c.Drift, s.red("!"))
+	s.list("once it has landed", c.Then, s.yellow("!"))
+	s.list("of its setup", c.Setup, s.yellow("!"))
+	if c.Subject != "" {
+		s.line("")
+		as := "it lands as: "
+		if c.Wish != "" {
+			as = "it lands as, in the agent's words: "
+		}
+		s.rows(as, "  ", s.bold(inert.Line(c.Subject)))
+		s.rows("  ", "  ", inert.Line(c.CommitBy))
+	}
 }
 
 // printPicture shows the change as a picture: each path with as many + and - as it has lines,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,18 +42,15 @@ Without an id it shows the one change that is under way.`,
 func printStory(a *app, s sheet, d api.Detail, entries []api.Entry) {
 	c := d.Change
 	s.line("%s  %s  %s", s.bold(c.ID), s.state(c.State), s.dim("moved "+ago(c.Moved, s.now)))
-	printRequest(s, c)
+	printRequest(s, c, d.Proposal)
 	if p := d.Proposal; p != nil {
 		s.line("")
 		s.line("what it does:")
-		printPicture(s, p.Card)
-		printMarks(s, p.Card)
-		s.list("what it gains or loses", p.Card.Reach, s.yellow("!"))
-		printChecks(s, p.Card)
-		printLeftOver(s, p.Card.LeftOver)
+		printBanner(s, p.Card)
+		printEffect(s, p.Card)
 		if c.State == api.AwaitingApproval {
-			printMoved(s, p.Card)
-			s.list("why it cannot land as it stands", p.Card.Drift, s.red("!"))
+			printAhead(s, p.Card)
+			printWords(s, "the agent says, in its own words, which nobody checked:", p.Card.AgentSays)
 		}
 	} else if n := len(d.Checkpoints); n > 0 {
 		s.line("")
@@ -66,8 +64,8 @@ func printStory(a *app, s sheet, d api.Detail, entries []api.Entry) {
 	printStanding(a, s, d)
 }
 
-// printRequest shows the request.
-func printRequest(s sheet, c api.Change) {
+// printRequest shows the request; p is what has come of it, nil = nothing yet.
+func printRequest(s sheet, c api.Change, p *api.Proposal) {
 	words := inert.Block(strings.TrimSpace(c.Text), 2<<10)
 	if c.Dev != "" { // no person's
 		s.line("the agent of the group %s asks, in its own words, which nobody checked:", inert.Line(c.Group))
@@ -84,8 +82,11 @@ func printRequest(s sheet, c api.Change) {
 		s.line("it has the host run by release %s; no agent makes it", short(c.Release))
 	case c.Kind == "swap" && c.Dev == "":
 		s.line("it brings to the group %s what has moved in the template; no agent makes it", inert.Line(c.Group))
+	case c.Dev != "" && p == nil: // what it reaches is not known yet
+		s.line("%s makes it for the group %s", inert.Line(c.Dev), inert.Line(c.Group))
 	case c.Dev != "":
-		s.line("it changes what the group %s runs; %s makes it", inert.Line(c.Group), inert.Line(c.Dev))
+		what := map[string]string{"host": "the host", "combined": "the host, and what the group " + c.Group + " runs"}[p.Card.Class]
+		s.line("it changes %s; %s makes it", inert.Line(cmp.Or(what, "what the group "+c.Group+" runs")), inert.Line(c.Dev))
 	}
 	if c.Base != "" {
 		s.line("from commit %s", short(c.Base))
