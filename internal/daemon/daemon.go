@@ -113,7 +113,8 @@ type Daemon struct {
 	keeping  sync.Mutex // held while a diff is exported
 	handOver func()     // ends the daemon once the keeper has the home
 	quiet    quiet
-	goesBack bool // it runs for no longer than it takes to bring the old host back
+	goesBack bool   // it runs for no longer than it takes to bring the old host back
+	giveBack func() // the memory that it does not use
 }
 
 // errIdle and errHanded end a daemon without fault, as errAsked does; errKept refuses one that nobody but a keeper may start.
@@ -129,7 +130,7 @@ func Run(ctx context.Context, o Options) error {
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }, handOver: func() { cancel(errHanded) }, readers: &git.Readers{}}
+	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }, handOver: func() { cancel(errHanded) }, readers: &git.Readers{}, giveBack: debug.FreeOSMemory}
 	ctx = d.readers.In(ctx)
 	if d.Log == nil {
 		d.Log = os.Stderr
@@ -365,7 +366,7 @@ func (d *Daemon) watchIdle(ctx context.Context, cancel context.CancelCauseFunc) 
 			d.trimTargets()
 			working := d.control.Busy() > 0 || d.chats.Busy() > 0
 			if !working {
-				debug.FreeOSMemory() // some milliseconds, where nobody waits
+				d.giveBack() // some milliseconds, where nobody waits
 			}
 
 			if d.Line != nil || working || d.server.Busy() > 0 || d.control.Owes(ctx) || d.chats.Owes(ctx) || d.channels.Any() || d.users.heard() {
