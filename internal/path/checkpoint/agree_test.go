@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/workspace"
+	wt "sallyport/internal/path/workspace/workspacetest"
 	"sallyport/internal/rule/policy"
 )
 
@@ -58,6 +60,7 @@ func TestATreeHoldsExactlyWhatWasWritten(t *testing.T) {
 		"files in a submodule's place": {map[string]git.Entry{"m/a": one}, []git.Edit{edit("m", module, none), edit("m/a", none, one)}, true},
 		"a submodule that went alone":  {map[string]git.Entry{"ma": one}, []git.Edit{edit("m", module, none), edit("ma", none, one)}, false},
 		"a file in its place":          {map[string]git.Entry{"f/a": one}, []git.Edit{edit("f", two, none), edit("f/a", none, one)}, false},
+		"another wrong one after it":   {map[string]git.Entry{"m/a": one}, []git.Edit{edit("m", module, none), edit("m/a", none, two)}, false},
 		"a submodule that moved":       {map[string]git.Entry{"m/a": one}, []git.Edit{edit("m", module, two), edit("m/a", none, one)}, false},
 	} {
 		s := &snapshot{edits: c.edits}
@@ -83,6 +86,58 @@ func TestThePathsThatBreakARuleAreNamed(t *testing.T) {
 		paths, whole := s.breaking(violations)
 		if got := fmt.Sprint(strings.Join(paths, " "), " ", whole); got != want {
 			t.Errorf("of %q %s, want %s", files, got, want)
+		}
+	}
+}
+
+// A path that git sees no edit at is judged as the base has it, or as what was not read. A folder is nothing that a file was.
+func TestWhatIsNoEditIsJudgedAsTheBaseHasIt(t *testing.T) {
+	h := wt.NewHistory(t)
+	head := h.Commit(map[string]string{"a": "1", "b": "2", "folder/x": "3", "run.sh": "x+4"})
+	base, err := h.Host.Browse(gittest.Context(t), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	entry := func(path string) git.Entry {
+		e, ok := base.Entry(path)
+		if !ok {
+			t.Fatalf("%s is not in the base", path)
+		}
+		return e
+	}
+	linked, odd := policy.Fact{HardLinks: 2}, policy.Fact{Special: "fifo"}
+	s := &snapshot{
+		out:   map[string]bool{"b": true, "new": true},
+		edits: []git.Edit{{Path: "z", New: entry("a")}},
+		diff: workspace.Diff{Changes: []workspace.Found{
+			{Path: "z", Mode: git.File, Fact: linked}, {Path: "run.sh", Mode: git.Executable, Fact: linked}, {Path: "b", Mode: git.File},
+			{Path: "new", Mode: git.File}, {Path: "folder", Fact: odd}, {Path: "a", Fact: odd}, {Path: "plain", Mode: git.File},
+		}},
+	}
+	want := []policy.Change{
+		{Edit: git.Edit{Path: "a", Old: entry("a")}, Fact: odd},
+		{Edit: git.Edit{Path: "b", Old: entry("b"), New: git.Entry{Mode: git.File, OID: unread}}},
+		{Edit: git.Edit{Path: "folder"}, Fact: odd},
+		{Edit: git.Edit{Path: "new", New: git.Entry{Mode: git.File, OID: unread}}},
+		{Edit: git.Edit{Path: "run.sh", Old: entry("run.sh"), New: entry("run.sh")}, Fact: linked},
+		{Edit: git.Edit{Path: "z", New: entry("a")}, Fact: linked},
+	}
+	if got := s.changes(base); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// What was left out and named by a rule is not named once more, however odd its name. What no rule named is named here.
+func TestWhatWasLeftOutIsNamedOnce(t *testing.T) {
+	for path, name := range map[string]string{"large": "large", "\xff": `\xff`, "\x1b[31m": "\x1b[31m"} {
+		s := &snapshot{out: map[string]bool{path: true}, diff: workspace.Diff{Changes: []workspace.Found{{Path: "in"}, {Path: path}}}}
+		if got := s.unnamed([]policy.Violation{{File: name, Constraint: policy.FileBytes}}); got != nil {
+			t.Errorf("%q is named once more: %+v", path, got)
+		}
+		got := s.unnamed([]policy.Violation{{File: "in", Constraint: policy.FileBytes}})
+		if len(got) != 1 || got[0].File != name || got[0].Constraint != policy.Unreadable || got[0].Severity != policy.Error {
+			t.Errorf("%q, which no rule named, is named so: %+v", path, got)
 		}
 	}
 }

@@ -58,6 +58,18 @@ func TestACommitIsJudgedByAllThatItsObjectsSay(t *testing.T) {
 	}
 }
 
+// What cannot be read is no verdict.
+func TestACommitOfWhichAFileIsMissingIsNotJudged(t *testing.T) {
+	p, head := wt.Project(t, base)
+	lost := strings.Repeat("1", 40)
+	wt.Git(t, p.Top, "update-index", "--add", "--cacheinfo", "100644,"+lost+",lost")
+	to := wt.Git(t, p.Top, "commit-tree", "-p", string(head), "-m", "lost", wt.Git(t, p.Top, "write-tree", "--missing-ok"))
+	got, err := checkpoint.Judge(gittest.Context(t), p.Common(disk.Ops{}), head, git.OID(to), policy.Plan{}, policy.Rules{}, nil, nil)
+	if got != nil || err == nil || !strings.Contains(err.Error(), "read what changed") || !strings.Contains(err.Error(), lost) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestASubmoduleIsJudgedThoughItsCommitIsNotThere(t *testing.T) {
 	p, head := wt.Project(t, base)
 	wt.Git(t, p.Top, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",libs/sub")

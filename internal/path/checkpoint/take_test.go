@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
@@ -97,8 +98,14 @@ func TestAValidCheckpointIsKeptAndPromoted(t *testing.T) {
 		t.Errorf("refs %v, %v", refs, err)
 	}
 
-	if again := take(t, with); again.Checkpoint.Commit != c.Commit || again.Checkpoint.ID != c.ID {
-		t.Errorf("taken twice: %s and %s", c.Commit, again.Checkpoint.Commit)
+	var ops []string
+	watched := with
+	watched.Host.Ops = disk.Ops{Around: func(op string, do func() error) error {
+		ops = append(ops, op)
+		return do()
+	}}
+	if again := take(t, watched); again.Checkpoint.Commit != c.Commit || again.Checkpoint.ID != c.ID || slices.Contains(ops, "checkpoint:promote") {
+		t.Errorf("taken twice: %s and %s, by %q", c.Commit, again.Checkpoint.Commit, ops)
 	}
 
 	with.Previous = &c
