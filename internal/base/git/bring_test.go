@@ -60,11 +60,7 @@ func TestBringCopiesWhatACommitChangesAndTellsIt(t *testing.T) {
 }
 
 func TestBringOfWhatIsNotThereBringsNothing(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
-	write(t, top+"/a", "2\n")
-	next := commit(t, top)
+	top, base, next := twice(t)
 	theirs, err := git.InitBare(t.Context(), disk.Ops{}, t.TempDir()+"/r.git", "sha1")
 	if err != nil {
 		t.Fatal(err)

@@ -57,6 +57,22 @@ func commit(t *testing.T, top string) git.OID {
 	return git.OID(run(t, top, "rev-parse", "HEAD"))
 }
 
+// once is a person's repository with one commit, of a file.
+func once(t *testing.T, args ...string) (top string, one git.OID) {
+	t.Helper()
+	top = person(t, args...)
+	write(t, top+"/a", "1\n")
+	return top, commit(t, top)
+}
+
+// twice is once, and a commit upon it that changes the file.
+func twice(t *testing.T, args ...string) (top string, one, two git.OID) {
+	t.Helper()
+	top, one = once(t, args...)
+	write(t, top+"/a", "2\n")
+	return top, one, commit(t, top)
+}
+
 func open(t *testing.T, top string) git.Dir {
 	t.Helper()
 	p, err := git.Open(t.Context(), top)
@@ -122,9 +138,7 @@ func TestABrokenRepositoryIsNotToBeMadeAnew(t *testing.T) {
 }
 
 func TestOpenFindsALinkedWorkTree(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	commit(t, top)
+	top, _ := once(t)
 	linked := t.TempDir() + "/linked"
 	run(t, top, "worktree", "add", "-q", linked)
 	p, err := git.Open(t.Context(), linked)
@@ -196,9 +210,7 @@ func TestImportMakesTheTreeThatGitMakes(t *testing.T) {
 }
 
 func TestImportOfShortDataCommitsNothing(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
+	top, base := once(t)
 	d := open(t, top)
 	_, err := d.Import(t.Context(), "test:import", git.Import{Ref: "refs/sallyport/t", From: base, Parents: []git.OID{base}, Author: who, Committer: who, Writes: []git.Write{
 		{Path: "b", Mode: git.File, Data: func() (io.ReadCloser, int64, error) { return io.NopCloser(strings.NewReader("short")), 10, nil }},
@@ -212,9 +224,7 @@ func TestImportOfShortDataCommitsNothing(t *testing.T) {
 }
 
 func TestImportCanEmptyATree(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
+	top, base := once(t)
 	made, err := open(t, top).Import(t.Context(), "test:import", git.Import{Ref: "refs/sallyport/t", From: base, Parents: []git.OID{base}, Author: who, Committer: who, Writes: []git.Write{{Path: "a"}}})
 	if err != nil || made.Tree != git.EmptyTree("sha1") {
 		t.Errorf("tree %s, %v", made.Tree, err)
@@ -223,9 +233,7 @@ func TestImportCanEmptyATree(t *testing.T) {
 
 // Everything a repository can make git execute stays unexecuted.
 func TestNothingThatARepositoryConfiguresIsExecuted(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
+	top, base := once(t)
 	marker := t.TempDir() + "/ran"
 	script := "#!/bin/sh\necho $0 >>" + marker + "\ncat\n"
 	for _, hook := range []string{"reference-transaction", "post-commit", "post-index-change", "pre-commit", "fsmonitor-watchman"} {
@@ -292,11 +300,7 @@ func TestStatCountsLinesAndSeesRenames(t *testing.T) {
 }
 
 func TestUpdateRefIsCompareAndSet(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	one := commit(t, top)
-	write(t, top+"/a", "2\n")
-	two := commit(t, top)
+	top, one, two := twice(t)
 	d := open(t, top)
 	steps := []struct {
 		to, old git.OID
@@ -313,9 +317,7 @@ func TestUpdateRefIsCompareAndSet(t *testing.T) {
 }
 
 func TestReceiveBringsWhatIsMissingAsAPackWhereThatIsMuch(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
+	top, base := once(t)
 	theirs := open(t, top)
 	ours, err := git.InitBare(t.Context(), disk.Ops{}, t.TempDir()+"/r.git", "sha1")
 	if err != nil {

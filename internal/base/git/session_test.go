@@ -288,11 +288,7 @@ func TestASessionReadsEachTreeOnceAndNoneThatIsNotAskedFor(t *testing.T) {
 
 // What is done with a repository gives its process back, however it ends.
 func TestEachQuestionGivesItsProcessBack(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
-	write(t, top+"/a", "2\n")
-	head := commit(t, top)
+	top, base, head := twice(t)
 	d, ours, ctx := open(t, top), bare(t), kept(t)
 	if err := ours.Receive(ctx, "t:r", d, base, nil); err != nil {
 		t.Fatal(err)

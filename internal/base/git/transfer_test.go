@@ -62,9 +62,7 @@ func TestShortIsTheNameOfABranchAlone(t *testing.T) {
 }
 
 func TestABranchHasNoneAboveItAndNoneBelow(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	commit(t, top)
+	top, _ := once(t)
 	run(t, top, "branch", "x/y/z")
 	run(t, top, "branch", "deep")
 	d := open(t, top)
@@ -90,9 +88,7 @@ func TestABranchHasNoneAboveItAndNoneBelow(t *testing.T) {
 }
 
 func TestAMoveOfARefSaysInTheLogWhy(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	one := commit(t, top)
+	top, one := once(t)
 	d := open(t, top)
 	if err := d.UpdateRef(t.Context(), "t:u", "refs/heads/x", "", ""); err != nil {
 		t.Errorf("of nothing to nothing: %v", err)
@@ -126,11 +122,7 @@ func TestAMoveOfARefSaysInTheLogWhy(t *testing.T) {
 
 func TestTakeBringsOnePackAndNamesIt(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
-		top := person(t, "--object-format="+format)
-		write(t, top+"/a", "1\n")
-		commit(t, top)
-		write(t, top+"/a", "2\n")
-		head := commit(t, top)
+		top, _, head := twice(t, "--object-format="+format)
 		theirs := open(t, top)
 		ours, err := git.InitBare(t.Context(), disk.Ops{}, t.TempDir()+"/r.git", format)
 		if err != nil {
@@ -172,11 +164,7 @@ func TestTakeBringsOnePackAndNamesIt(t *testing.T) {
 }
 
 func TestATransferThatFailsSaysWhichSideFailed(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
-	write(t, top+"/a", "2\n")
-	head := commit(t, top)
+	top, base, head := twice(t)
 	theirs, ours := open(t, top), bare(t)
 	nowhere := git.Dir{Path: t.TempDir() + "/gone"}
 	missing := git.OID(strings.Repeat("1", 40))
@@ -213,11 +201,7 @@ func TestATransferThatFailsSaysWhichSideFailed(t *testing.T) {
 
 // What is written aside stays apart from what is there, and is not brought to disk one by one.
 func TestWhatIsReceivedAsideIsNotAmongWhatIsThere(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
-	write(t, top+"/a", "2\n")
-	head := commit(t, top)
+	top, base, head := twice(t)
 	theirs, ours := open(t, top), bare(t)
 	if err := ours.Receive(t.Context(), "t:r", theirs, base, nil); err != nil {
 		t.Fatal(err)
@@ -243,9 +227,7 @@ func TestWhatIsReceivedAsideIsNotAmongWhatIsThere(t *testing.T) {
 
 // A file that is there many times is brought once, and a submodule's commit is another repository's.
 func TestBringBringsEachObjectOnceAndNoSubmodule(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
+	top, base := once(t)
 	for i := range 150 {
 		write(t, filepath.Join(top, "many", strconv.Itoa(i)), "the same\n")
 	}
@@ -269,11 +251,7 @@ func TestBringBringsEachObjectOnceAndNoSubmodule(t *testing.T) {
 }
 
 func TestAnOperationThatIsNotDoneIsNotTakenForDone(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
-	write(t, top+"/a", "2\n")
-	head := commit(t, top)
+	top, base, head := twice(t)
 	theirs, ours := open(t, top), bare(t)
 	no := errors.New("no power")
 	var done []string
@@ -301,11 +279,7 @@ func TestAnOperationThatIsNotDoneIsNotTakenForDone(t *testing.T) {
 }
 
 func TestUponPutsATreeUponAnotherCommitAndKeepsTheRest(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	one := commit(t, top)
-	write(t, top+"/a", "2\n")
-	two := commit(t, top)
+	top, one, two := twice(t)
 	d := open(t, top)
 	odd := run(t, top, "-c", "user.name=Odd", "commit-tree", "-p", string(one), "-p", string(two), "-m", "parent of\n\nparent none\ntree none\n", string(two)+"^{tree}")
 	root := git.OID(run(t, top, "commit-tree", "-m", "root", string(two)+"^{tree}"))
@@ -356,11 +330,7 @@ func TestUponPutsATreeUponAnotherCommitAndKeepsTheRest(t *testing.T) {
 // A commit has as many parents as are said, the objects that are there already, and none of a signature's odd letters.
 func TestImportMakesTheCommitThatIsSaid(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
-		top := person(t, "--object-format="+format)
-		write(t, top+"/a", "1\n")
-		one := commit(t, top)
-		write(t, top+"/a", "2\n")
-		two := commit(t, top)
+		top, one, two := twice(t, "--object-format="+format)
 		d := open(t, top)
 		blob := git.OID(run(t, top, "rev-parse", string(one)+":a"))
 		in := git.Import{
@@ -427,9 +397,7 @@ func (c closing) Close() error {
 }
 
 func TestImportClosesWhatItHasRead(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
+	top, base := once(t)
 	for _, size := range []int64{4, 5} { // as it is, and less than was said
 		closed := 0
 		in := git.Import{Ref: "refs/sallyport/t", From: base, Author: who, Committer: who}
@@ -446,9 +414,7 @@ func TestImportClosesWhatItHasRead(t *testing.T) {
 }
 
 func TestImportTellsWhyItFailed(t *testing.T) {
-	top := person(t)
-	write(t, top+"/a", "1\n")
-	base := commit(t, top)
+	top, base := once(t)
 	d := open(t, top)
 	no := errors.New("no such file any more")
 	missing := git.OID(strings.Repeat("1", 40))
