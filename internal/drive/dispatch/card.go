@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/path/change"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/store"
 	"sallyport/internal/who/person"
@@ -193,6 +194,9 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 	case decide.Wordless:
 		return fmt.Sprintf("Nothing is decided: say what is to be different in %s, such as `%d change: greet people by name`.", on.Change, on.Digits), nil
 	case decide.Over:
+		if v.Answer.Does == decide.Rework {
+			return d.noCard(ctx, tx, on.Change)
+		}
 		return d.outcome(ctx, tx, on)
 	}
 
@@ -238,6 +242,30 @@ func meaning(a decide.Answer, o message.Out) string {
 		}
 	}
 	return "answers"
+}
+
+// noCard says to whom wants something changed, and whose card is an old one, what is under way with their group, and how they ask (SM-021).
+func (d decider) noCard(ctx context.Context, tx store.Tx, old id.Change) (string, error) {
+	row, err := tx.Change(ctx, old)
+	if err != nil {
+		return "", err
+	}
+	open, err := tx.Changes(ctx, change.Filter{Swaps: row.Request.Group, States: change.Open(), Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	text := "Nothing is decided: no card waits that takes `change: …`. "
+	if len(open) == 0 {
+		return text + fmt.Sprintf("%s is %s. For another change ask the assistant, as for that one.", old, row.State), nil
+	}
+	of := open[0]
+	switch of.State {
+	case change.Landing, change.InTrial, change.RollbackFailed:
+		text += fmt.Sprintf("%s is %s: once that has ended, ask the assistant for another change", of.ID, of.State)
+	default:
+		text += fmt.Sprintf("%s is under way (%s), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one", of.ID, of.State)
+	}
+	return text + "; next: sallyport change show " + string(of.ID), nil
 }
 
 // outcome is what an old card shows (CH-904).

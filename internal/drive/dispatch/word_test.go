@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -330,6 +331,28 @@ func TestWordsBehindADecisionAreItsReason(t *testing.T) {
 		s.Is(s.control, s.change, change.Rejected)
 		sent := s.sent(s.chat)
 		same(t, "told", sent[len(sent)-1:], "notice: ann refused "+string(s.change)+": it is no better; nothing of it landed")
+
+		for state, want := range map[change.State]string{
+			"":               string(s.change) + " is rejected. For another change ask the assistant, as for that one.",
+			change.Submitted: "chg-00000002 is under way (submitted), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one; next: sallyport change show chg-00000002",
+			change.InTrial:   "chg-00000002 is in_trial: once that has ended, ask the assistant for another change; next: sallyport change show chg-00000002",
+		} {
+			s.Tx(func(ctx context.Context, tx store.Tx) error {
+				row, err := tx.Change(ctx, "chg-00000002")
+				switch {
+				case state == "" && problem.KindOf(err) == problem.NotFound:
+					return nil
+				case problem.KindOf(err) == problem.NotFound:
+					return tx.AddChange(ctx, change.Row{ID: "chg-00000002", State: state, Created: time.Now(), Moved: time.Now(), Request: request.Request{Kind: request.Swap, Group: "echo", By: s.By()}})
+				}
+				was := row.State
+				row.State = cmp.Or(state, change.Failed)
+				return tx.MoveChange(ctx, was, row)
+			})
+			if m, told := s.says("change: be rude"); m.Decides.Kind != decide.Over || told != "notice: Nothing is decided: no card waits that takes `change: …`. "+want {
+				t.Errorf("with another that is %q: %q", state, told)
+			}
+		}
 	})
 }
 
