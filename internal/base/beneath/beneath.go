@@ -17,7 +17,6 @@ package beneath
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -89,30 +88,25 @@ func open(dir int, path string, how unix.OpenHow) (int, error) {
 	}
 }
 
-// Names calls each for the entries of an open folder, in no order, a thousand at a time. It ends with each's error.
+// Names calls each for the entries of an open folder, in no order, some hundred at a time. It ends with each's error.
 func Names(fd int, each func(name string) error) error {
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
+	if _, err := unix.Seek(fd, 0, io.SeekStart); err != nil { // somebody may have read from it
 		return err
 	}
-	f := os.NewFile(uintptr(dup), "folder")
-	defer f.Close()
-	if _, err := f.Seek(0, io.SeekStart); err != nil { // it shares its place with fd
-		return err
-	}
-
+	buf := make([]byte, 8<<10)
 	for {
-		batch, err := f.Readdirnames(1024)
-		for _, name := range batch {
+		n, err := unix.ReadDirent(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		_, _, names := unix.ParseDirent(buf[:n], -1, nil)
+		for _, name := range names {
 			if err := each(name); err != nil {
 				return err
 			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
 		}
 	}
 }

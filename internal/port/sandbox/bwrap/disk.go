@@ -60,21 +60,12 @@ type counter struct {
 
 // folder counts what is in fd and closes it.
 func (c *counter) folder(fd, depth int) {
-	dir := os.NewFile(uintptr(fd), "")
-	defer dir.Close()
+	defer unix.Close(fd)
 	if depth > sandbox.FoldersMax {
 		c.deep = true
 		return
 	}
-	for {
-		names, err := dir.Readdirnames(1024)
-		if err != nil {
-			return
-		}
-		for _, name := range names {
-			c.entry(fd, name, depth)
-		}
-	}
+	_ = beneath.Names(fd, func(name string) error { c.entry(fd, name, depth); return nil }) // what cannot be listed counts as far as it was
 }
 
 func (c *counter) entry(fd int, name string, depth int) {
