@@ -44,6 +44,27 @@ func (n *Origin) Tell(ctx context.Context, tx store.Tx, row change.Row, text str
 	return nil
 }
 
+// TellOnce is Tell, unless these words are what was told of the change last: a step that is tried again says once what it does.
+func (n *Origin) TellOnce(ctx context.Context, tx store.Tx, row change.Row, text string) error {
+	first, there, err := n.chat(ctx, tx, row)
+	if err != nil || !there {
+		return err
+	}
+	said, err := tx.NewestOuts(ctx, first.ID, lately)
+	if err != nil {
+		return err
+	}
+	for _, o := range slices.Backward(said) {
+		if o.Change == row.ID {
+			if o.Text == n.secrets.Redact(text) {
+				return nil
+			}
+			break
+		}
+	}
+	return n.Tell(ctx, tx, row, text)
+}
+
 // What opens a card where it stands beside the conversation that it is of: a group, the conversation and its platform.
 const (
 	asksFor = "The group %s asks for this in %s on %s.\n"

@@ -206,9 +206,13 @@ func TestABuildThatFailsGoesBackToItsAgent(t *testing.T) {
 					}
 					return b.makes(t, spec)
 				}
+				s.Converse(drivetest.SwapChat)
 				c, _ := s.Begin()
 				chg := s.Propose(c)
 				d := s.Is(c, chg, change.Working)
+				if said := s.Said(); len(said) == 0 || !strings.Contains(said[0], "sallyport builds and rehearses it, which may take minutes; its card comes after that") {
+					t.Errorf("the conversation says %q", said)
+				}
 				told := troupe.Told()
 				if last := told[len(told)-1]; len(s.specs) > 0 || !strings.Contains(last, "build of the host") || !strings.Contains(last, b.why) {
 					t.Errorf("after %d rehearsals its agent hears %q", len(s.specs), last)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"sallyport/internal/base/disk"
@@ -26,6 +27,7 @@ import (
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/secret"
+	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 )
 
@@ -97,6 +99,11 @@ const (
 // Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
 // fault. release is the one that was approved for it; "" = it is to be found, or built.
 func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Offer, release string) (host *proposal.Host, failed *proposal.CheckResult, err error) {
+	if release == "" {
+		if err := rs.announce(ctx, row, o); err != nil {
+			return nil, nil, err
+		}
+	}
 	c, failed, err := rs.choose(ctx, row, o, cmp.Or(row.Request.Release, release))
 	if failed != nil || err != nil {
 		return nil, failed, err
@@ -149,6 +156,18 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 		}
 	}
 	return h, nil, nil
+}
+
+// announce says in the conversation that asked what goes on until its card comes.
+func (rs *Rehearsals) announce(ctx context.Context, row change.Row, o grounds.Offer) error {
+	does := "rehearses it"
+	if slices.ContainsFunc(o.Edits, func(e git.Edit) bool {
+		return strings.HasPrefix(e.Path, sourceFolder+"/") || strings.HasPrefix(e.Path, imageFolder)
+	}) {
+		does = "builds and rehearses it, which may take minutes"
+	}
+	text := fmt.Sprintf("%s changes the host. Before anybody is asked sallyport %s; its card comes after that; next: sallyport change watch %s", row.ID, does, row.ID)
+	return rs.DB.InTx(ctx, func(tx store.Tx) error { return rs.Origin.TellOnce(ctx, tx, row, text) })
 }
 
 // stepNames say what is tried in a step.

@@ -261,10 +261,16 @@ func TestWhatIsNoFaultOfTheCandidateIsTriedAgain(t *testing.T) {
 			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 				s, troupe := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
 				mend := spoil(s)
+				s.Converse(drivetest.SwapChat)
 				c, _ := s.Begin()
 				chg := s.Propose(c)
 				if st := s.Show(c, chg).Change.State; st == change.AwaitingApproval || st == change.Working || len(troupe.Told()) != 1 {
 					t.Errorf("it is %s, and its agent was told %q", st, troupe.Told())
+				}
+				time.Sleep(time.Minute)
+				begins := "notice: " + string(chg) + " changes the host. Before anybody is asked sallyport rehearses it; its card comes after that; next: sallyport change watch " + string(chg)
+				if said := s.Said(); s.host.copied < 2 || drivetest.Count(said, begins) != 1 {
+					t.Errorf("after %d tries the conversation says %q", s.host.copied, said)
 				}
 				mend()
 			})
