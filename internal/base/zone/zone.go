@@ -54,12 +54,6 @@ func Load(name string) *time.Location {
 	return loc
 }
 
-// Valid reports whether name is the IANA name of a zone.
-func Valid(name string) bool {
-	_, ok := load(name)
-	return ok
-}
-
 // nameMax is longer than the name of any zone.
 const nameMax = 64
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"sallyport/internal/base/zone"
-	"sallyport/internal/rule/stuck"
 )
 
 // Batch is what one wake puts before an agent.
@@ -131,10 +130,4 @@ func counted(n int, one, more string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + more
-}
-
-// Background is what every agent of a group is told of long work (CH-095), in the host's part of its instructions.
-func Background() string {
-	return fmt.Sprintf("Work that takes longer than %d minutes belongs in the background: start it so that the tool returns at once, and look at it "+
-		"later. A tool that declares no time of its own is ended after %d minutes.", stuck.ToolBudget/time.Minute, stuck.ToolBudget/time.Minute)
 }

@@ -11,7 +11,6 @@ import (
 
 	"sallyport/internal/base/zone"
 	"sallyport/internal/chat/prompt"
-	"sallyport/internal/rule/stuck"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -250,13 +249,5 @@ func TestWhatAnAgentSaysToItselfIsNotSent(t *testing.T) {
 		if got := prompt.Strip(said); got != want {
 			t.Errorf("%.80q: %.80q, want %.80q", said, got, want)
 		}
-	}
-}
-
-func TestAnAgentIsToldWhatBelongsInTheBackground(t *testing.T) {
-	const want = "Work that takes longer than 30 minutes belongs in the background: start it so that the tool returns at once, and look at it later. " +
-		"A tool that declares no time of its own is ended after 30 minutes."
-	if got := prompt.Background(); got != want || stuck.ToolBudget != 30*time.Minute {
-		t.Errorf("%q", got)
 	}
 }

@@ -9,7 +9,6 @@ package tools
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -290,13 +289,4 @@ func (r *rate) take(now time.Time) (ok bool, missed int) {
 	}
 	missed, r.missed = max(0, r.missed-1), 0
 	return true, missed
-}
-
-// Args is what a call asks for, for a transcript: JSON in one line.
-func (e Event) Args() string {
-	raw, err := json.Marshal(e.Call.Args)
-	if err != nil || e.Call.Args == nil {
-		return ""
-	}
-	return string(raw)
 }

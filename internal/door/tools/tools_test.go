@@ -122,7 +122,14 @@ func TestACallIsDoneToldAndAnswered(t *testing.T) {
 
 	var told []string
 	for _, e := range d.events() {
-		told = append(told, fmt.Sprintf("%s %s %s %s %v", e.Call.Verb, e.Call.Intake, e.Args(), e.Result.Text, problem.KindOf(e.Problem)))
+		args := ""
+		if e.Call.Args != nil {
+			raw, err := json.Marshal(e.Call.Args)
+			if args = string(raw); err != nil {
+				t.Error(err)
+			}
+		}
+		told = append(told, fmt.Sprintf("%s %s %s %s %v", e.Call.Verb, e.Call.Intake, args, e.Result.Text, problem.KindOf(e.Problem)))
 	}
 	want := []string{
 		`tools  {} the tools of this session `,

@@ -230,7 +230,7 @@ func (a *Answers) RefuseVia(ctx context.Context, ref id.Approval, by audit.Actor
 		if err != nil && len(need.No) == 0 {
 			return err
 		}
-		if err := approval.RefuseVia(ctx, tx, ref, approval.Saying{Need: need, By: by, Via: via, At: ledger.Now()}, a.Secrets.Redact(reason)); err != nil {
+		if err := approval.Refuse(ctx, tx, approval.Saying{ID: ref, Need: need, By: by, Via: via, At: ledger.Now()}, a.Secrets.Redact(reason)); err != nil {
 			return err
 		}
 		err = a.Move(ctx, tx, row, ledger.Move{Event: change.Refused, By: by, Subject: string(ref), Reason: reason})

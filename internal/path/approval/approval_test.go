@@ -175,7 +175,7 @@ func TestADecisionIsMadeOnce(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, again); !errors.Is(err, approval.ErrSaid) || !strings.Contains(err.Error(), "apr-1 was approved by ada") {
 		t.Errorf("the same again: %v", err)
 	}
-	err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, "changed my mind", at)
+	err := approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}, "changed my mind")
 	if !errors.Is(err, approval.ErrDecided) || problem.Of(err).Next == "" || problem.KindOf(err) != problem.Conflict {
 		t.Errorf("a no after a yes: %v", err)
 	}
@@ -191,19 +191,19 @@ func TestADecisionIsMadeOnce(t *testing.T) {
 func TestANoIsRecordedOnceWithItsReason(t *testing.T) {
 	p := offer("chg-1", 1, "t")
 	tx, a := asked(t, p)
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), stranger, "", at); !errors.Is(err, person.ErrNotOwner) {
+	if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: owner.Need(), By: stranger, Via: approval.ViaCommandLine, At: at}, ""); !errors.Is(err, person.ErrNotOwner) {
 		t.Errorf("a stranger: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, strings.Repeat("x", approval.ReasonBytesMax+1), at); problem.KindOf(err) != problem.Usage {
+	if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}, strings.Repeat("x", approval.ReasonBytesMax+1)); problem.KindOf(err) != problem.Usage {
 		t.Errorf("an endless reason: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, "not like this", at); err != nil {
+	if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}, "not like this"); err != nil {
 		t.Fatal(err)
 	}
 	if got := tx.rows()[0]; got.Decision != approval.Refused || got.Reason != "not like this" {
 		t.Errorf("recorded %+v", got)
 	}
-	if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, "", at); !errors.Is(err, approval.ErrSaid) {
+	if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}, ""); !errors.Is(err, approval.ErrSaid) {
 		t.Errorf("the same again: %v", err)
 	}
 	if err := approval.Record(t.Context(), tx, yes(p)); !errors.Is(err, approval.ErrDecided) {
@@ -229,7 +229,7 @@ func TestANewProposalVoidsWhatWasAskedBefore(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, s); !errors.Is(err, proposal.ErrSuperseded) {
 		t.Errorf("a yes to the old card: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, "apr-1", owner.Need(), ada, "", at); !errors.Is(err, proposal.ErrSuperseded) {
+	if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: "apr-1", Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}, ""); !errors.Is(err, proposal.ErrSuperseded) {
 		t.Errorf("a no to the old card: %v", err)
 	}
 	altered := next
@@ -277,7 +277,7 @@ func TestApprovalsHoldTheirRulesInAnyOrder(t *testing.T) {
 				if rapid.Bool().Draw(t, "yes") {
 					_ = approval.Record(ctx, tx, approval.Saying{ID: row.ID, Read: read, Current: current, Need: owner.Need(), By: by, At: at})
 				} else {
-					_ = approval.Refuse(ctx, tx, row.ID, owner.Need(), by, "", at)
+					_ = approval.Refuse(ctx, tx, approval.Saying{ID: row.ID, Need: owner.Need(), By: by, Via: approval.ViaCommandLine, At: at}, "")
 				}
 			},
 			"withdraw": func(*rapid.T) { _ = approval.Withdraw(ctx, tx, "chg-1", at) },

@@ -51,7 +51,7 @@ func TestOnlyTheSamePersonSaysTheSameAgain(t *testing.T) {
 			t.Errorf("%s said yes, and then the owner: %v", name, err)
 		}
 		tx.force("refuse", by)
-		if err := approval.Refuse(t.Context(), tx, a.ID, owner.Need(), ada, "", at); !errors.Is(err, approval.ErrDecided) || errors.Is(err, approval.ErrSaid) {
+		if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}, ""); !errors.Is(err, approval.ErrDecided) || errors.Is(err, approval.ErrSaid) {
 			t.Errorf("%s said no, and then the owner: %v", name, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestAnUnknownDecisionIsNoYes(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, yes(p)); !errors.Is(err, approval.ErrDecided) {
 		t.Errorf("a yes: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, "apr-1", owner.Need(), ada, "", at); !errors.Is(err, approval.ErrDecided) {
+	if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: "apr-1", Need: owner.Need(), By: ada, Via: approval.ViaCommandLine, At: at}, ""); !errors.Is(err, approval.ErrDecided) {
 		t.Errorf("a no: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestWhoAskedForItSaysNoAndNotYesWhereThePolicyWantsAnother(t *testing.T) {
 	if err := approval.Record(t.Context(), tx, s); !errors.Is(err, approval.ErrOwn) || !strings.Contains(err.Error(), "approvals.self: refuse") || tx.pending() != 1 {
 		t.Errorf("a yes to their own: %v", err)
 	}
-	if err := approval.Refuse(t.Context(), tx, a.ID, s.Need, ada, "", at); err != nil || tx.rows()[0].Decision != approval.Refused {
+	if err := approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: s.Need, By: ada, Via: approval.ViaCommandLine, At: at}, ""); err != nil || tx.rows()[0].Decision != approval.Refused {
 		t.Errorf("a no to their own: %v, %+v", err, tx.rows()[0])
 	}
 }

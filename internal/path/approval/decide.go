@@ -91,13 +91,7 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 
 // Refuse notes a no, once. A no needs no digest: whatever the card said, it does not land.
 // Errors are those of Record.
-func Refuse(ctx context.Context, tx Tx, ref id.Approval, need right.Need, by audit.Actor, reason string, at time.Time) error {
-	return RefuseVia(ctx, tx, ref, Saying{Need: need, By: by, Via: ViaCommandLine, At: at}, reason)
-}
-
-// RefuseVia is Refuse by another way than the command line.
-func RefuseVia(ctx context.Context, tx Tx, ref id.Approval, s Saying, reason string) error {
-	s.ID = ref
+func Refuse(ctx context.Context, tx Tx, s Saying, reason string) error {
 	return withhold(ctx, tx, Refused, s, reason)
 }
 

@@ -1,18 +1,22 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/problem"
-	"sallyport/internal/chat/prompt"
 	"sallyport/internal/port/agent"
+	"sallyport/internal/rule/stuck"
 )
 
 // TestEveryAgentOfAConversationIsToldOfLongWorkOnce is CH-095, whatever a group's prompts say.
 func TestEveryAgentOfAConversationIsToldOfLongWorkOnce(t *testing.T) {
+	told := fmt.Sprintf("Work that takes longer than %[1]d minutes belongs in the background: start it so that the tool returns at once, and look at it later. "+
+		"A tool that declares no time of its own is ended after %[1]d minutes.", stuck.ToolBudget/time.Minute)
 	for system, want := range map[string]string{
-		"": prompt.Background(), "Be kind.": "Be kind.\n\n" + prompt.Background(), "Be kind.\n\n" + prompt.Background(): "Be kind.\n\n" + prompt.Background(),
+		"": told, "Be kind.": "Be kind.\n\n" + told, "Be kind.\n\n" + told: "Be kind.\n\n" + told,
 	} {
 		if got := (agent.Order{Chat: true, System: system}).Foreword(false); got != want {
 			t.Errorf("%q: %q", system, got)

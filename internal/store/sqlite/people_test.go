@@ -119,7 +119,7 @@ func TestAHomeOfTheSchemaBeforePersonsKeepsAllItHad(t *testing.T) {
 	if err := db.InTx(t.Context(), func(tx store.Tx) error { // what was asked before can be answered now
 		owner, _, err := tx.Owner(t.Context())
 		by := audit.Actor{Kind: "person", Name: "alice", UID: 1000, Person: owner.ID, Identity: "terminal:1000"}
-		return errors.Join(err, approval.Refuse(t.Context(), tx, "apr-00000004", owner.Need(), by, "too late", time.UnixMilli(30)))
+		return errors.Join(err, approval.Refuse(t.Context(), tx, approval.Saying{ID: "apr-00000004", Need: owner.Need(), By: by, Via: approval.ViaCommandLine, At: time.UnixMilli(30)}, "too late"))
 	}); err != nil {
 		t.Error(err)
 	}

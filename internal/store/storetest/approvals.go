@@ -77,7 +77,7 @@ func testApprovals(t *testing.T, s *suite) {
 	s.do(func(ctx context.Context, tx store.Tx) error { return approval.Record(ctx, tx, yes(a, p)) })
 	s.fails(approval.ErrSaid, func(ctx context.Context, tx store.Tx) error { return approval.Record(ctx, tx, yes(a, p)) })
 	s.fails(approval.ErrDecided, func(ctx context.Context, tx store.Tx) error {
-		return approval.Refuse(ctx, tx, a.ID, ours.Need(), alice, "no", at(21))
+		return approval.Refuse(ctx, tx, approval.Saying{ID: a.ID, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(21)}, "no")
 	})
 	s.fails(approval.ErrDecided, func(ctx context.Context, tx store.Tx) error { return tx.NoteYes(ctx, a.ID, "another", false) })
 	if _, ok := pending(); ok {
@@ -113,7 +113,7 @@ func testApprovals(t *testing.T, s *suite) {
 	})
 	refused := s.addApproval(s.addProposal(c.ID, 3))
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		err := approval.Refuse(ctx, tx, refused.ID, ours.Need(), alice, "not like \x1b this", at(31))
+		err := approval.Refuse(ctx, tx, approval.Saying{ID: refused.ID, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(31)}, "not like \x1b this")
 		got, err2 := tx.Approval(ctx, refused.ID)
 		if got.Decision != approval.Refused || got.Reason != "not like \x1b this" || *got.By != alice {
 			t.Errorf("refused: %+v", got)
@@ -132,7 +132,7 @@ func testDecideRace(t *testing.T, s *suite) {
 		wg.Go(func() {
 			err := s.db.InTx(t.Context(), func(tx store.Tx) error {
 				if n%2 == 0 {
-					return approval.Refuse(t.Context(), tx, a.ID, ours.Need(), alice, "", at(n))
+					return approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(n)}, "")
 				}
 				return approval.Record(t.Context(), tx, yes(a, p))
 			})
