@@ -39,6 +39,9 @@ var _ agent.Conversation = (*dev)(nil)
 // edit is a line of a wish that says what is to be done.
 var edit = pattern.Of(`^(write|append|program|remove|show) ([^\s:]+)(?:: ?(.*))?$`)
 
+// changeLines are the kinds of such lines.
+const changeLines = "write PATH: TEXT, append PATH: TEXT, program PATH: TEXT, remove PATH, show FOLDER"
+
 const (
 	proposes  = "Ready to propose these changes: "
 	maySubmit = ". OK to submit for approval?"
@@ -61,7 +64,7 @@ func (d *dev) Prompt(ctx context.Context, words string) (string, error) {
 		return "", err
 	}
 	if said == "" && len(d.done) == 0 {
-		said = "I found nothing to do in that. Ask again, with lines of these kinds: /change write PATH: TEXT, append PATH: TEXT, program PATH: TEXT, remove PATH, show FOLDER"
+		said = "I found nothing to do in that. Ask again, with lines of these kinds: /change " + changeLines
 	}
 	if said != "" && !d.asked { // nobody tells it more before it asks
 		return "", errors.New(said)

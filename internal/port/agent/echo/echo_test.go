@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/prompt"
 	door "sallyport/internal/door/tools"
 	"sallyport/internal/port/agent"
@@ -234,6 +235,14 @@ func TestEveryWordIsInTheHelp(t *testing.T) {
 	for _, word := range []string{"/remember", "/recall", "/tool", "/say", "/ask", "/remind", "/tasks", "/cancel", "/change", "/fail"} {
 		if !strings.Contains(help, word) || !slices.ContainsFunc(strings.Split(string(doc), "\n"), func(l string) bool { return strings.HasPrefix(l, "//\t"+word) }) {
 			t.Errorf("%s is not told of", word)
+		}
+	}
+	for _, line := range []string{
+		"append PATH: TEXT", "remove PATH", "12 2", decide.Say(decide.Approve, false), decide.Say(decide.Approve, true), decide.Say(decide.Refuse, false) + ": ",
+		decide.Say(decide.Rework, false) + ": ", decide.Say(decide.Confirm, true), decide.Say(decide.RollBack, false),
+	} {
+		if !strings.Contains(help, line) {
+			t.Errorf("it does not say %q", line)
 		}
 	}
 }

@@ -19,7 +19,10 @@ const (
 	recallMax = 32 << 10
 	toolMax   = 24 * time.Hour
 	help      = "I repeat what you say. I also know: /remember WORDS, /recall, /tool SECONDS, /say WORDS, /ask QUESTION | OPTION | OPTION, " +
-		"/remind WHEN WORDS (2026-02-04T09:00, or 90m for again and again), /tasks, /cancel ID, /change LINES, /fail WORDS."
+		"/remind WHEN WORDS (2026-02-04T09:00, or 90m for again and again), /tasks, /cancel ID, /fail WORDS, /change LINES. " +
+		"LINES are of these kinds: " + changeLines + ".\n" +
+		"A card is answered to sallyport, and I do not hear it: the number of an option, or approve, refuse: WHY, change: WHAT; CONFIRM HOST for the host; " +
+		"confirm (CODE, for the host) or rollback for what is on trial. The card's own number before it, such as 12 2, says which card is meant."
 )
 
 // words are those that do something. What went wrong with what a person wrote is an answer; an error fails the turn.
