@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -233,8 +234,8 @@ program whose one business is the daemon of the home: it starts it, starts it ag
 ends one that hangs. While it runs no other daemon is started for the home, and the daemon stays
 while there is nothing to do. Ctrl-C, a signal of a service manager and "sallyport daemon stop" end
 both in good order, and what was accepted goes on with the next daemon. Without HOME it serves the
-home that every command uses. A daemon that a command has started ends for it; while that is at
-work, serve is refused.
+home that every command uses. A daemon that a command has started ends for it; while an agent is at
+work there, for a change or in a conversation, serve is refused.
 
 The daemon runs from a copy of this program in the home, a release: see "sallyport release". A
 sallyport of another build than the one that served the home last becomes the current release. The
@@ -266,6 +267,10 @@ func makeWay(ctx context.Context, a *app, home string) error {
 	}
 	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
 	if err != nil || d.Keeper != nil || d.Working > 0 {
+		return nil
+	}
+	chats, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
+	if err != nil || slices.ContainsFunc(chats, func(t api.Chat) bool { return t.Working }) {
 		return nil
 	}
 	fmt.Fprintln(a.Err, "the daemon that a command has started ends; sallyport serve starts the next one")
