@@ -40,6 +40,13 @@ func (l *line) is(ch conversation.Channel) bool {
 	return l.Name == ch.Name && l.Platform == ch.Platform && l.Credential == ch.Credential && l.Added.Equal(ch.Added) && maps.Equal(l.Settings, ch.Settings)
 }
 
+// names are those by which people mention the assistant.
+func (l *line) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.self.Names
+}
+
 // begin begins the session of a channel, once that of another channel of the name is over.
 func (c *Channels) begin(ctx context.Context, ch conversation.Channel, before *line) {
 	life, end := context.WithCancel(ctx)

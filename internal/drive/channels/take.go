@@ -306,10 +306,3 @@ func (s said) words() dispatch.Said {
 func actor(s channel.Sender) audit.Actor {
 	return audit.Actor{Kind: "person", Name: inert.Short(cmp.Or(s.Name, s.Handle, s.Account, "somebody"), 80), UID: -1}
 }
-
-// names are those by which people mention the assistant.
-func (l *line) names() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.self.Names
-}

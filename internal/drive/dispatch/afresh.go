@@ -187,9 +187,3 @@ func (d Afresh) hold(ctx context.Context, of id.Chat) (release func(), err error
 		}
 	}
 }
-
-func (d Afresh) used(of group.Folder) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.uses[of] > 0
-}

@@ -38,6 +38,9 @@ func stoppedTasks(ctx context.Context, tx store.Tx, chat id.Chat) ([]message.In,
 	return slices.DeleteFunc(all, func(m message.In) bool { return !stopped(m) }), err
 }
 
+// toldAgain is how long nobody is told of the same cause again (CH-902).
+const toldAgain = 10 * time.Minute
+
 // tell has the host say something in a chat, at most once per cause in ten minutes.
 func (d *Dispatcher) tell(ctx context.Context, chat id.Chat, cause, text string) {
 	key := string(chat) + " " + cause
@@ -55,6 +58,3 @@ func (d *Dispatcher) tell(ctx context.Context, chat id.Chat, cause, text string)
 		d.Log.Error("somebody who waits was not told why", "chat", chat, "error", err)
 	}
 }
-
-// toldAgain is how long nobody is told of the same cause again (CH-902).
-const toldAgain = 10 * time.Minute

@@ -19,6 +19,27 @@ func written(folder string, of group.Folder) string {
 	return filepath.Join(folder, string(of), "agent")
 }
 
+// use counts a session that stands on what a group has written, until it is over.
+func (d *Dispatcher) use(of group.Folder) (over func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.uses[of]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.uses[of]--; d.uses[of] == 0 {
+			delete(d.uses, of)
+		}
+	}
+}
+
+// used reports whether any session stands on it.
+func (d Afresh) used(of group.Folder) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.uses[of] > 0
+}
+
 // room refuses a session that would end at a limit as soon as it began: what its agent has written stays, and nothing inside can take
 // it away. Errors: problem.Refused with the command that does.
 func (w *worker) room(ctx context.Context, of path.Session, may sandbox.Limits) error {

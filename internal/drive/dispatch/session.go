@@ -463,17 +463,3 @@ func lastWords(of path.Session) string {
 	}
 	return said
 }
-
-// use counts a session that stands on what a group has written, until it is over.
-func (d *Dispatcher) use(of group.Folder) (over func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.uses[of]++
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.uses[of]--; d.uses[of] == 0 {
-			delete(d.uses, of)
-		}
-	}
-}
