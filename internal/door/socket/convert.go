@@ -137,7 +137,7 @@ func cardOf(c proposal.Card) api.Card {
 		Marks: each(c.Marks, func(m policy.Mark) api.Mark {
 			return api.Mark{Path: text(m.Path), Kind: string(m.Kind), Says: text(m.Says)}
 		}),
-		MarksTotal: c.MarksTotal, MarksWord: c.MarksWord, MarksOn: groundOf(c.MarksOn),
+		ThinkMS: c.Think.Milliseconds(), MarksTotal: c.MarksTotal, MarksWord: c.MarksWord, MarksOn: groundOf(c.MarksOn),
 		Checks: each(c.Checks, func(k proposal.CheckResult) api.CheckResult {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail), With: text(k.With)}
 		}),

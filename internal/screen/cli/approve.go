@@ -31,7 +31,8 @@ what it looks like. A marked card needs a word of its own: "approve marked" at t
 elsewhere. An approval given beforehand (run --approve yes) does not cover it.
 
 A change of the host itself has to be approved in words: type CONFIRM HOST at the prompt, or say
---typed 'CONFIRM HOST'. One person alone can do that a minute after the card was made, not before.
+--typed 'CONFIRM HOST'. One person alone can do that a minute after the card was made; the prompt
+says how long that is yet, and asks again.
 Your yes, if it is the last that is needed, is answered with the code that such a change is
 confirmed with. It is shown once.
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -82,12 +83,21 @@ func yesTo(c api.Card) (question, whole, short string) {
 	return "[a]pprove exactly this, " + rest, "approve", ""
 }
 
+// early is how long a yes to a card has to wait yet, in whole seconds; 0 = it counts.
+func early(q api.Question) time.Duration {
+	left := time.Until(q.Approval.Asked.Add(time.Duration(q.Proposal.Card.ThinkMS) * time.Millisecond))
+	return max(0, (left + time.Second - 1).Truncate(time.Second))
+}
+
 // readDecision asks until there is an answer. A diff and a word that is none ask again, the word with a hint.
 func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question, with api.Approve, signals <-chan os.Signal) (decided, later bool, err error) {
 	for {
 		question, whole, short := yesTo(q.Proposal.Card)
 		if c := q.Proposal.Card; c.Moved != nil {
 			question = movedBy(c) + ". " + question
+		}
+		if early := early(q); early > 0 {
+			question = fmt.Sprintf("read it first: a yes counts in %s. %s", duration(early), question)
 		}
 		word, err := a.prompt(question, signals)
 		switch {
@@ -106,7 +116,12 @@ func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question,
 			}
 			with.Digest, with.Marked, with.Typed = q.Proposal.Digest, short != "" || word == "approve marked", q.Proposal.Card.Typed
 			with.Of = q.Approval.ID
+			before := early(q) > 0
 			said, err := client.Call(ctx, c, api.ApprovalApprove, with)
+			if before && problem.KindOf(err) == problem.Refused { // the card stays as it is, and so does the question
+				fmt.Fprintf(a.Err, "nothing was decided: %s. Type it again then\n", inert.Line(problem.Of(err).Text))
+				continue
+			}
 			if err == nil {
 				showCode(a, q.Approval.Change, said.Code)
 			}

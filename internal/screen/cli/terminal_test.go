@@ -15,6 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -202,6 +203,42 @@ func TestAtATerminalAChangeOfTheHostNeedsItsWords(t *testing.T) {
 	s.see("landed")
 	if code := s.leaves(); code != exitDone || !strings.Contains(d.told(), `"marked":true`) || !strings.Contains(d.told(), `"typed":"CONFIRM HOST"`) {
 		t.Errorf("exit %d told %s", code, d.told())
+	}
+}
+
+// TestAtATerminalAYesThatComesTooEarlyIsAskedForAgain holds that the prompt outlasts the time to think (SM-912), and ends at any other refusal.
+func TestAtATerminalAYesThatComesTooEarlyIsAskedForAgain(t *testing.T) {
+	for _, think := range []time.Duration{time.Hour, 0} {
+		d := newDaemon(t)
+		refuse := func(err error) {
+			d.mu.Lock()
+			d.err = err
+			d.mu.Unlock()
+		}
+		d.detail, d.question = waiting()
+		d.question.Proposal.Card.Typed, d.question.Proposal.Card.ThinkMS = "CONFIRM HOST", think.Milliseconds()
+		d.after = func(string) { d.detail = finalized() }
+		s := d.sit(t, "approve", "chg-00000001")
+		if shown := s.see(`\[CONFIRM HOST\].*ater\? `); strings.Contains(shown, "read it first: a yes counts in ") != (think > 0) {
+			t.Errorf("%s to think: it shows %q", think, shown)
+		}
+		refuse(problem.Errorf(problem.Refused, "sallyport approve chg-00000001", "not\x1b[2J yet"))
+		s.press("confirm host\n")
+		if think == 0 {
+			s.see(`not\\x1b\[2J yet`)
+			if code := s.leaves(); code != exitRefused {
+				t.Errorf("exit %d", code)
+			}
+			continue
+		}
+		s.see(`nothing was decided: not\\x1b\[2J yet. Type it again then`)
+		s.see(`ater\? `)
+		refuse(nil)
+		s.press("confirm host\n")
+		s.see("landed")
+		if code := s.leaves(); code != exitDone {
+			t.Errorf("exit %d", code)
+		}
 	}
 }
 
