@@ -84,21 +84,33 @@ func (p Project) Signing(ctx context.Context, home string) (*Signing, error) {
 	return s, nil
 }
 
-// signsOutside refuses to sign by what lies in a work tree of the repository, by whatever links it is named.
+// signsOutside refuses to sign by what lies in a work tree of the repository, by whatever links it is named. git runs a program as it is
+// named, blanks and all, and takes the words of a command apart.
 func (p Project) signsOutside(tops []string, s *Signing) error {
-	for _, command := range []string{s.program, s.command} {
-		found := p.paths(tops, "", command, s.home, "")
-		if whole := expand(command, s.home); filepath.IsAbs(whole) { // a program's name may hold blanks
+	inside := func(name string) []string {
+		path := expand(name, s.home)
+		switch {
+		case filepath.IsAbs(path):
+		case strings.Contains(path, "/"):
+			path = p.Top + "/" + path
+		default:
+			found, err := exec.LookPath(path)
+			if err != nil || !filepath.IsAbs(found) {
+				return nil
+			}
+			path = found
+		}
+		return below(tops, path)
+	}
+	named, found := s.program, inside(s.program)
+	if words := strings.Fields(s.command); len(found) == 0 && len(words) > 0 {
+		named, found = s.command, append(p.paths(tops, "", s.command, s.home, ""), inside(words[0])...)
+		if whole := expand(s.command, s.home); filepath.IsAbs(whole) {
 			found = append(found, below(tops, whole)...)
 		}
-		if words := strings.Fields(command); len(words) > 0 && !strings.Contains(words[0], "/") {
-			if program, err := exec.LookPath(words[0]); err == nil && filepath.IsAbs(program) {
-				found = append(found, below(tops, program)...)
-			}
-		}
-		if len(found) > 0 {
-			return fmt.Errorf("commits would be signed with %q, which is %q in the repository's work tree, and the host runs no program that a repository holds: keep it elsewhere, and name it there (git config --global gpg.%s.program …)", command, found[0], s.Format)
-		}
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("commits would be signed with %q, which is %q in the repository's work tree, and the host runs no program that a repository holds: keep it elsewhere, and name it there (git config --global gpg.%s.program …)", named, found[0], s.Format)
 	}
 	return nil
 }

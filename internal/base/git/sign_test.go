@@ -226,6 +226,14 @@ func TestNoProgramOfTheWorkTreeSigns(t *testing.T) {
 			t.Setenv("PATH", filepath.Join(top, "bin")+":"+os.Getenv("PATH"))
 			config("--global", "gpg.ssh.program", "ssh-signer")
 		},
+		"a program by a path from the repository": func(_ string, config func(...string)) { config("--global", "gpg.ssh.program", "tools/signer") },
+		"a command that is found": func(top string, config func(...string)) {
+			if err := errors.Join(os.Mkdir(filepath.Join(top, "bin"), 0o755), os.WriteFile(filepath.Join(top, "bin/ssh-key"), []byte("#!/bin/sh\n"), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", filepath.Join(top, "bin")+":"+os.Getenv("PATH"))
+			config("--global", "gpg.ssh.defaultKeyCommand", "ssh-key --first")
+		},
 		"a command's script": func(_ string, config func(...string)) {
 			config("--global", "gpg.ssh.defaultKeyCommand", "sh ~/dot/key.sh")
 		},
@@ -240,6 +248,28 @@ func TestNoProgramOfTheWorkTreeSigns(t *testing.T) {
 		if s, err := p.Signing(t.Context(), home); err == nil || !strings.Contains(err.Error(), "work tree") {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
+	}
+}
+
+// TestAProgramWhoseNameHasBlanksSigns holds that a name is taken as git takes it: none of its words is looked for in the work tree.
+func TestAProgramWhoseNameHasBlanksSigns(t *testing.T) {
+	p, home, config := signed(t)
+	tool := filepath.Join(home, "my tools/the signer")
+	real, err := exec.LookPath("ssh-keygen")
+	if err == nil {
+		err = errors.Join(os.MkdirAll(filepath.Dir(tool), 0o755), os.WriteFile(tool, []byte("#!/bin/sh\nexec "+real+" \"$@\"\n"), 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	config("--global", "gpg.ssh.program", tool)
+	s, err := p.Signing(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := git.Person{Author: git.Signature{Name: "a", Email: "a@b"}, Committer: git.Signature{Name: "a", Email: "a@b"}}
+	if err := p.TrySigning(t.Context(), disk.Ops{}, *s, who); err != nil {
+		t.Error(err)
 	}
 }
 
