@@ -56,12 +56,15 @@ func goBack(ctx context.Context, home string) error {
 }
 
 // keep becomes the keeper of a home.
-func keep(ctx context.Context, home string) error {
+func keep(ctx context.Context, home string, makeWay func() error) error {
 	if _, err := git.Version(ctx); err != nil {
 		return err
 	}
 	program, err := daemon.PutRelease(daemon.Options{Home: home})
 	if err != nil {
+		return err
+	}
+	if err := makeWay(); err != nil {
 		return err
 	}
 	if err := unix.Exec(program, []string{keeper.Program, "serve", home}, os.Environ()); err != nil {

@@ -251,10 +251,7 @@ Exit status: 0 when it was stopped, 75 if another daemon serves the home.`,
 			if err := a.mistyped(home); err != nil {
 				return err
 			}
-			if err := makeWay(cmd.Context(), a, home); err != nil {
-				return err
-			}
-			return a.Keep(cmd.Context(), home)
+			return a.Keep(cmd.Context(), home, func() error { return makeWay(cmd.Context(), a, home) })
 		})
 }
 

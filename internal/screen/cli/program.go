@@ -39,8 +39,9 @@ type Host struct {
 	GoBack func(ctx context.Context, home string) error
 	// Schema is the one of the database that this program has.
 	Schema int
-	// Keep becomes the keeper of a home; it returns only where that cannot be done.
-	Keep func(ctx context.Context, home string) error
+	// Keep becomes the keeper of a home; it returns only where that cannot be done. It calls makeWay last: who serves the home until then ends
+	// for a keeper that is there, and nobody starts another meanwhile if that takes no time.
+	Keep func(ctx context.Context, home string, makeWay func() error) error
 }
 
 // System is the program as the shell starts it.

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
+)
+
+// A daemon that a command has started ends for a keeper that is there, and for none else: where no keeper can be, it serves on.
+func TestServeEndsADaemonForAKeeperAlone(t *testing.T) {
+	none := problem.Errorf(problem.Unavailable, "ls -l /bin", "there is no keeper beside this program")
+	for name, row := range map[string]struct {
+		is     api.Daemon
+		cannot error
+		ends   bool
+	}{
+		"it does nothing":    {ends: true},
+		"it is at work":      {is: api.Daemon{Working: 1}},
+		"a keeper has it":    {is: api.Daemon{Keeper: &api.Keeper{}}},
+		"there is no keeper": {cannot: none},
+	} {
+		home := t.TempDir()
+		if err := os.Mkdir(filepath.Join(home, ".state"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		serves := exec.Command("sleep", "1000")
+		if err := serves.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- serves.Wait() }()
+		stops := false
+		mux := http.NewServeMux()
+		mux.HandleFunc(api.DaemonShow.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
+			row.is.PID = serves.Process.Pid
+			_ = json.NewEncoder(w).Encode(row.is)
+		})
+		mux.HandleFunc(api.DaemonStop.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
+			stops = true
+			_ = serves.Process.Kill()
+			_, _ = w.Write([]byte("{}"))
+		})
+		socket := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(l) }()
+
+		var out, errs bytes.Buffer
+		keeps := false
+		code := Main(Program{
+			In: strings.NewReader(""), Out: &out, Err: &errs, Dir: func() (string, error) { return "/", nil }, Getenv: func(string) string { return "" },
+			Connect: func(context.Context, string, bool) (*client.Client, error) { return client.New(socket), nil },
+			Host: Host{Keep: func(_ context.Context, of string, makeWay func() error) error {
+				if row.cannot != nil {
+					return row.cannot
+				}
+				keeps = of == home
+				return makeWay()
+			}},
+		}, []string{"serve", home})
+		server.Close()
+		<-served
+		if stops != row.ends || keeps != (row.cannot == nil) || (code == 0) != (row.cannot == nil) {
+			t.Errorf("%s: stopped %t, kept %t, exit %d: %s%s", name, stops, keeps, code, out.String(), errs.String())
+		}
+		_ = serves.Process.Kill() // ended already is as good
+		<-ended
+	}
+}
