@@ -82,7 +82,6 @@ func (n chats) watch(ctx context.Context, by audit.Actor, in api.WatchChat, out 
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var mu sync.Mutex
 	write := func(lines ...dispatch.Line) error {
 		mu.Lock()
