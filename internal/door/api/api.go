@@ -6,7 +6,9 @@
 package api
 
 import (
+	"fmt"
 	"runtime/debug"
+	"strconv"
 )
 
 // Version numbers the wire. A daemon that a keeper has talks with clients of its own number and of the one before; see Common.
@@ -57,6 +59,16 @@ func Build() string {
 		}
 	}
 	return "devel" + revision + dirty
+}
+
+// Differ says in what a home's daemon and a program are not of one build: by the version that each speaks, too, where that is another.
+func Differ(home, daemon, daemonAPI, program, programAPI string) string {
+	if daemonAPI != programAPI {
+		daemon, program = fmt.Sprintf("%q (api %s)", daemon, daemonAPI), fmt.Sprintf("%q (api %s)", program, programAPI)
+	} else {
+		daemon, program = strconv.Quote(daemon), strconv.Quote(program)
+	}
+	return fmt.Sprintf("the daemon of home %q is build %s, this program is build %s", home, daemon, program)
 }
 
 // Modules names the Go modules that this program is linked of: those that a build of its source needs.

@@ -181,6 +181,8 @@ type Session struct {
 	Ended   *time.Time `json:"ended,omitempty"`
 	Exit    *Exit      `json:"exit,omitempty"`
 	Reason  string     `json:"reason,omitempty"` // why it has ended without an exit; with one, why its last turn failed
+	// Proposed: it was ended because its agent had proposed, which is no fault.
+	Proposed bool `json:"proposed,omitempty"`
 }
 
 // LeftOver counts files of one folder that stay out because the base ignores them.

@@ -32,7 +32,7 @@ type Card struct {
 	Added      int           `json:"added"`
 	Removed    int           `json:"removed"`
 	Class      string        `json:"class,omitempty"`
-	Typed      string        `json:"typed,omitempty"` // words that a yes is typed with: Approve.Typed
+	Typed      string        `json:"typed,omitempty"`    // words that a yes is typed with: Approve.Typed
 	ThinkMS    int64         `json:"think_ms,omitempty"` // from when it is asked until a yes to it counts
 	Banner     []string      `json:"banner,omitempty"`
 	Reach      []string      `json:"reach"`

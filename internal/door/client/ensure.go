@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -138,7 +139,7 @@ func (c *Client) sameBuild(ctx context.Context, home string) error {
 		c.speak(version, nil)
 		return nil
 	}
-	differs := fmt.Sprintf("the daemon of home %q is build %q (api %d), this program is build %q (api %d)", home, d.Build, d.API, api.Build(), api.Version)
+	differs := api.Differ(home, d.Build, strconv.Itoa(d.API), api.Build(), strconv.Itoa(api.Version))
 	err = problem.Errorf(problem.Unavailable, "sallyport daemon stop", "%s", differs)
 	if d.Working > 0 {
 		err = problem.Errorf(problem.Unavailable, "sallyport daemon stop --wait", "%s, and is at work: %s", differs, Doing(d))

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -125,6 +126,9 @@ func TestAClientSpeaksTheVersionThatTheDaemonSpeaksToo(t *testing.T) {
 			err := c.sameBuild(t.Context(), "/home")
 			if (err == nil) != (tc.says > 0) || err != nil && (problem.KindOf(err) != problem.Unavailable || problem.Of(err).Next != "sallyport daemon stop") {
 				t.Fatalf("%v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), "(api ") != (tc.api != api.Version) {
+				t.Errorf("of versions it says: %v", err)
 			}
 			if other := c.Other(); (other != nil) != (tc.says == 0 && tc.answer) || other != nil && !errors.Is(err, other) {
 				t.Errorf("it answers a few verbs: %v", other)

@@ -90,7 +90,7 @@ func detailOf(d view.Detail) api.Detail {
 }
 
 func sessionOf(s session.Session) api.Session {
-	out := api.Session{ID: string(s.ID), Attempt: s.Attempt, Agent: s.Agent, Started: s.Started, Ended: s.Ended, Reason: s.Reason}
+	out := api.Session{ID: string(s.ID), Attempt: s.Attempt, Agent: s.Agent, Started: s.Started, Ended: s.Ended, Reason: s.Reason, Proposed: s.Proposed()}
 	if s.Exit != nil {
 		out.Exit = &api.Exit{Code: s.Exit.Code, Signal: s.Exit.Signal}
 		if l := s.Exit.Limit; l != nil {

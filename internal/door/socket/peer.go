@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/rule/right"
@@ -151,5 +152,5 @@ func Mismatch(home, build, version string) error {
 		build = "unknown"
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport daemon stop",
-		"the daemon of home %q is build %q (api %d), this program is build %q (api %q)", home, api.Build(), api.Version, build, version)
+		"%s", api.Differ(home, api.Build(), strconv.Itoa(api.Version), build, inert.Line(version)))
 }

@@ -116,7 +116,7 @@ func (s *supervisor) propose(ctx context.Context, c tool.Call) error {
 		return err
 	}
 	s.rounds.over, s.rounds.ended = true, true
-	s.run.Session.Reason = "its host ended it with its proposal"
+	s.run.Session.Reason = session.Proposed
 	s.run.Talk.Finish()
 	s.process.Kill()
 	return nil

@@ -171,10 +171,7 @@ func (ss *Supervisors) recordStart(ctx context.Context, row *change.Row, s sessi
 
 // recordEnd writes down how a session has ended.
 func (ss *Supervisors) recordEnd(ctx context.Context, row change.Row, s session.Session) error {
-	row.Reason = session.Describe(*s.Exit)
-	if s.Reason != "" {
-		row.Reason += ": " + s.Reason
-	}
+	row.Reason = s.Ending()
 	return ss.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := tx.PutSession(ctx, s); err != nil {
 			return err

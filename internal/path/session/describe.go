@@ -22,3 +22,20 @@ func Describe(e sandbox.Exit) string {
 	}
 	return "it ended with status 0"
 }
+
+// Proposed is the reason of a session that the host has ended because its agent had proposed.
+const Proposed = "it has proposed, and nothing more is wanted of it"
+
+// Proposed reports whether the session has ended by its proposal: that the host ended its processes is no fault then.
+func (s Session) Proposed() bool { return s.Reason == Proposed && s.Exit != nil && s.Exit.Limit == nil }
+
+// Ending says how a session that has an exit has ended.
+func (s Session) Ending() string {
+	switch {
+	case s.Proposed():
+		return s.Reason
+	case s.Reason != "":
+		return Describe(*s.Exit) + ": " + s.Reason
+	}
+	return Describe(*s.Exit)
+}

@@ -162,6 +162,8 @@ func exitText(run api.Session, state string, now time.Time) string {
 		took += ": " + clip(inert.Line(run.Reason), 200)
 	}
 	switch e := run.Exit; {
+	case run.Proposed:
+		return "ended" + took
 	case e.Limit != nil:
 		return fmt.Sprintf("ended by the limit %s of %s (%s)%s", inert.Line(e.Limit.Name), inert.Line(e.Limit.Value), inert.Line(e.Limit.Observed), took)
 	case e.Signal != "":

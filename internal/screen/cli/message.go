@@ -38,7 +38,11 @@ dead when it was given up.`,
 				return err
 			}
 			if len(rows) == 0 {
-				fmt.Fprintln(a.Out, "there is no such message")
+				said := "nobody has said anything to a group yet"
+				if in.Group != "" || len(in.Status) > 0 {
+					said = "no message is like that"
+				}
+				fmt.Fprintln(a.Out, said)
 				return nil
 			}
 			groups, err := groupsOfChats(ctx, c)

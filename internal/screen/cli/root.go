@@ -188,8 +188,11 @@ func strict(root *cobra.Command) {
 		case "help":
 			c.Run, c.RunE = nil, func(c *cobra.Command, args []string) error {
 				topic, rest, err := root.Find(args)
-				if err != nil || topic == nil || len(rest) > 0 {
-					return problem.Errorf(problem.Usage, "sallyport --help", "there is no help for %q", strings.Join(args, " "))
+				switch {
+				case topic == nil || topic == root && len(rest) > 0:
+					return unknownCommand(root, args)
+				case err != nil || len(rest) > 0: // what is there of it
+					return problem.Errorf(problem.Usage, topic.CommandPath()+" --help", "there is no help for %q", strings.Join(args, " "))
 				}
 				topic.InitDefaultHelpFlag()
 				return topic.Help()

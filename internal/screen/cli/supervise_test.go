@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -134,6 +135,19 @@ func TestASessionIsResumedByItsIdentityAndFollowed(t *testing.T) {
 }
 
 // RM-026: where an agent can go on, the end of what is said is how.
+// TestASessionThatProposedIsNoFault holds that its signal, by which the host ended it, is not what a person reads.
+func TestASessionThatProposedIsNoFault(t *testing.T) {
+	at := time.Now()
+	ended := at.Add(time.Minute)
+	run := api.Session{Started: at, Ended: &ended, Exit: &api.Exit{Signal: "SIGKILL"}, Reason: "it has proposed", Proposed: true}
+	if got := exitText(run, api.Submitted, ended); got != "ended after 1m00s: it has proposed" {
+		t.Errorf("it reads %q", got)
+	}
+	if run.Proposed = false; exitText(run, api.Submitted, ended) != "ended by SIGKILL after 1m00s: it has proposed" {
+		t.Errorf("another reads %q", exitText(run, api.Submitted, ended))
+	}
+}
+
 func TestTheEndOfASessionSaysHowToResumeIt(t *testing.T) {
 	const hint = "resume: sallyport resume sh-1a2b3\n"
 	for state, wanted := range map[string]bool{
