@@ -428,6 +428,10 @@ func TestVersionsCompareByNumber(t *testing.T) {
 			t.Errorf("%q: %v", says, err)
 		}
 	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := git.Version(t.Context()); problem.KindOf(err) != problem.Unavailable || !strings.Contains(err.Error(), "git is not installed") {
+		t.Errorf("without git: %v", err)
+	}
 }
 
 func TestHashBlobIsGitsHash(t *testing.T) {

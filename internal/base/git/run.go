@@ -227,6 +227,9 @@ func Version(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", "version")
 	cmd.Env = environment(nil)
 	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", problem.Errorf(problem.Unavailable, "sudo apt-get install git", "git is not installed: %w", err)
+	}
 	if err != nil {
 		return "", problem.Errorf(problem.Unavailable, "sudo apt-get install git", "git is here but does not run: %w", err)
 	}
