@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +23,7 @@ import (
 	"sallyport/internal/chat/schedule"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/who/group"
 )
 
@@ -28,7 +32,8 @@ type talk struct {
 	Chats
 	Afresh
 	calls    []string
-	none     error // there is no such chat
+	account  string // whose chat was opened
+	none     error  // there is no such chat
 	err      error
 	decides  *message.Decision
 	planned  schedule.Schedule
@@ -40,7 +45,8 @@ func (k *talk) Find(context.Context, string) (dispatch.Seen, error) {
 	return dispatch.Seen{Chat: conversation.Chat{ID: "cht-00000001"}}, k.none
 }
 
-func (k *talk) Open(context.Context, group.Folder, string) (conversation.Chat, error) {
+func (k *talk) Open(_ context.Context, _ group.Folder, account string) (conversation.Chat, error) {
+	k.account = account
 	return conversation.Chat{ID: "cht-00000001"}, k.none
 }
 
@@ -334,4 +340,60 @@ func TestAWatchOfAChatBeatsUntilItEnds(t *testing.T) {
 			t.Errorf("a chat that cannot be opened: %v", err)
 		}
 	})
+}
+
+// slow is a reader that takes one thing, and the next only once it is let.
+type slow struct {
+	taken chan string
+	let   chan struct{}
+}
+
+func (s slow) Write(piece []byte) (int, error) {
+	s.taken <- string(piece)
+	<-s.let
+	return len(piece), nil
+}
+
+// What writes to a connection has ended before its watch has: else it would write into the next answer.
+func TestAWatchOfAChatEndsWithItsBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		k := &talk{watching: func(context.Context, func([]dispatch.Line) error) error {
+			<-over
+			return nil
+		}}
+		out := slow{make(chan string), make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- chats{k, nil}.watch(t.Context(), audit.Actor{}, api.WatchChat{Group: "ada"}, out) }()
+		if beat := <-out.taken; !strings.Contains(beat, api.ChatBeat) {
+			t.Errorf("told %q", beat)
+		}
+		close(over)
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Error("the watch has ended, and a beat is being written")
+		}
+		close(out.let)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who watches is told what is said, in lines, as whoever the kernel says they are.
+func TestAWatchOfAChatIsServedAsLines(t *testing.T) {
+	o := options(&verbs{})
+	o.People = roles{1001: {{Role: right.Member, Group: "ada"}}}
+	k := &talk{watching: func(_ context.Context, tell func([]dispatch.Line) error) error {
+		return tell([]dispatch.Line{{Text: "hello"}})
+	}}
+	o.Chats = k
+	r := httptest.NewRequestWithContext(context.WithValue(t.Context(), peerKey{}, userOf(1001)), http.MethodGet, "/v1/groups/ada/watch", nil)
+	r.Header.Set(api.HeaderVersion, strconv.Itoa(api.Version))
+	r.Header.Set(api.HeaderBuild, api.Build())
+	w := &flushed{ResponseRecorder: httptest.NewRecorder()}
+	New(o).userHandler().ServeHTTP(w, r)
+	if w.status != http.StatusOK || w.Header().Get("Content-Type") != api.LinesKind || !strings.Contains(w.Body.String(), "hello") || k.account != "1001" {
+		t.Errorf("%d %v %q, opened for %q", w.status, w.Header(), w.Body, k.account)
+	}
 }

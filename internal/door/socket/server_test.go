@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -306,5 +308,108 @@ func TestASocketIsMadeInFoldersAlone(t *testing.T) {
 	}
 	if l, err := ListenUsers(t.Context(), filepath.Join(dir, "0123", "chat"), disk.Ops{}); problem.KindOf(err) != problem.Refused {
 		t.Errorf("in a folder of another: %v, %v", l, err)
+	}
+}
+
+// What is not refused is done.
+func TestAQuietHostRefusesAndElseLetsThrough(t *testing.T) {
+	for _, why := range []error{nil, errRefused} {
+		o := options(&verbs{})
+		o.Quiet = func(string) error { return why }
+		done := 0
+		h := New(o).unlessQuiet(api.ChangeCancel.Spec, func(http.ResponseWriter, *http.Request) { done++ })
+		w := httptest.NewRecorder()
+		h(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+		if (done == 1) != (why == nil) || (w.Code == http.StatusOK) != (why == nil) {
+			t.Errorf("%v: done %d times, %d %s", why, done, w.Code, w.Body)
+		}
+	}
+}
+
+// Who has one connection more than another could have makes room, and nobody who has as many.
+func TestRoomIsMadeByWhoHasTwoMore(t *testing.T) {
+	for each, room := range map[int]bool{1: false, 2: true} {
+		c := &crowd{of: map[int][]*guest{}}
+		for n := range usersAtOnce {
+			c.enter(&guest{crowd: c, uid: n / each})
+		}
+		out, in := c.enter(&guest{crowd: c, uid: 1000})
+		if in != room || (out != nil) != room || c.all != usersAtOnce {
+			t.Errorf("where each has %d: %t, %v makes room, %d are open", each, in, out, c.all)
+		}
+	}
+}
+
+// taken is an answer whose connection can be taken over.
+type taken struct {
+	*httptest.ResponseRecorder
+	conn net.Conn
+}
+
+func (k taken) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return k.conn, bufio.NewReadWriter(bufio.NewReader(k.conn), bufio.NewWriter(k.conn)), nil
+}
+
+// closing counts how often a connection is closed.
+type closing struct {
+	net.Conn
+	closed atomic.Int64
+}
+
+func (c *closing) Close() error {
+	c.closed.Add(1)
+	return c.Conn.Close()
+}
+
+// terminals says how many ends of terminals this process has open.
+func terminals(t *testing.T) (n int) {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if to, _ := os.Readlink("/proc/self/fd/" + f.Name()); strings.HasPrefix(to, "/dev/pts/") || strings.HasPrefix(to, "/dev/ptmx") {
+			n++
+		}
+	}
+	return n
+}
+
+// A shell counts until it has ended, and gives back its terminal and its connection, also where it never came to run.
+func TestAShellCountsWhileItRunsAndLeavesNothing(t *testing.T) {
+	s := New(options(&verbs{}))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+	r.Header.Set("Upgrade", api.ShellProtocol)
+	before := terminals(t)
+
+	none := httptest.NewRecorder() // its connection cannot be taken over
+	shells{&verbs{}, &s.shells}.shell(s.door, none, r, api.Shell{Of: "chg-00000001"})
+	if none.Code != http.StatusInternalServerError || terminals(t) != before {
+		t.Errorf("%d %s, %d terminals are left", none.Code, none.Body, terminals(t)-before)
+	}
+
+	for name, gone := range map[string]bool{"it runs": false, "its person is gone": true} {
+		ours, theirs := net.Pipe()
+		conn, counted, ran := &closing{Conn: ours}, false, false
+		v := &verbs{shell: func(context.Context, *os.File) (int, error) {
+			ran = true
+			defer func() { _ = recover() }()
+			s.shells.Done() // panics if nobody is counted
+			s.shells.Add(1)
+			counted = true
+			return 0, nil
+		}}
+		if gone {
+			theirs.Close()
+		} else {
+			go io.Copy(io.Discard, theirs)
+		}
+		shells{v, &s.shells}.shell(s.door, taken{httptest.NewRecorder(), conn}, r, api.Shell{Of: "chg-00000001", Rows: 5, Cols: 5})
+		s.shells.Wait()
+		if ran == gone || counted == gone || conn.closed.Load() == 0 || terminals(t) != before {
+			t.Errorf("%s: ran %t, counted %t, closed %d times, %d terminals are left", name, ran, counted, conn.closed.Load(), terminals(t)-before)
+		}
+		theirs.Close()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/base/audit"
@@ -136,6 +137,10 @@ func TestAStreamBeginsWithItsKindAndLinesGoAtOnce(t *testing.T) {
 	if _, err := out.Write([]byte("some\n")); !errors.Is(err, errPlain) || gone.flushes > 0 {
 		t.Errorf("who is gone is not noticed: %v, flushed %d times", err, gone.flushes)
 	}
+	gone.gone, gone.stuck = false, true
+	if _, err := out.Write([]byte("some\n")); !errors.Is(err, errPlain) {
+		t.Errorf("a line that did not go is not noticed: %v", err)
+	}
 	v := &verbs{}
 	bad := asked(t, New(options(v)).Handler(), os.Geteuid(), "GET /v1/changes/apr-00000001/diff", "")
 	if bad.Code != http.StatusBadRequest || !strings.Contains(bad.Body.String(), `"kind":"usage"`) {
@@ -147,13 +152,14 @@ func TestAStreamBeginsWithItsKindAndLinesGoAtOnce(t *testing.T) {
 type flushed struct {
 	*httptest.ResponseRecorder
 	flushes, status int
-	gone            bool
+	gone, stuck     bool
+	until           time.Time // after which it is gone; zero = never
 }
 
 func (f *flushed) WriteHeader(status int) { f.status = status }
 
 func (f *flushed) Write(p []byte) (int, error) {
-	if f.gone {
+	if f.gone || !f.until.IsZero() && time.Now().After(f.until) {
 		return 0, errPlain
 	}
 	return f.Body.Write(p)
@@ -163,6 +169,9 @@ func (f *flushed) SetWriteDeadline(time.Time) error { return nil }
 
 func (f *flushed) FlushError() error {
 	f.flushes++
+	if f.stuck {
+		return errPlain
+	}
 	return nil
 }
 
@@ -181,6 +190,37 @@ func TestAWatchSaysOfWhatKindItIsOrWhyThereIsNone(t *testing.T) {
 	if none.Code == http.StatusOK || !strings.Contains(none.Body.String(), `"kind":"refused"`) {
 		t.Errorf("%d %s", none.Code, none.Body)
 	}
+}
+
+// Whoever watches is sent something now and then, so that it is seen when they are gone. The controller is told that too.
+func TestAWatchBeatsAndEndsWithItsReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w := &flushed{ResponseRecorder: httptest.NewRecorder(), until: began.Add(2*heartbeatTime + time.Second)}
+		err := sendEvents(t.Context(), w, make(chan change.Notice))
+		if strings.Count(w.Body.String(), ": beat\n\n") != 2 || !errors.Is(err, errPlain) || time.Since(began) != 3*heartbeatTime {
+			t.Errorf("it ends after %s with %v, told %q", time.Since(began), err, w.Body)
+		}
+	})
+
+	v := &heard{verbs: &verbs{notices: make(chan change.Notice)}}
+	close(v.notices)
+	d := &door{slog.New(slog.DiscardHandler), New(Options{}).Secrets}
+	changes{v}.watch(d, &flushed{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), "chg-00000001")
+	if v.ctx.Err() == nil {
+		t.Error("the controller is not told that nobody watches any more")
+	}
+}
+
+// heard keeps the context of a watch.
+type heard struct {
+	*verbs
+	ctx context.Context
+}
+
+func (h *heard) Watch(ctx context.Context, of id.Change) (<-chan change.Notice, error) {
+	h.ctx = ctx
+	return h.verbs.Watch(ctx, of)
 }
 
 func TestAChangeIsShownWithAllThatThereIsOfIt(t *testing.T) {
