@@ -39,7 +39,7 @@ func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
 	}
 	me := client.Me()
 	parts.Socket, _ = me.Socket(d.Home) // one that is too long was never listened on
-	for _, path := range me.Sockets(d.Home) {
+	for _, path := range append(me.Sockets(d.Home), me.UsersSocket(d.Home)) {
 		if runtime := filepath.Dir(filepath.Dir(path)); !slices.Contains(parts.Runtime, runtime) {
 			parts.Runtime = append(parts.Runtime, runtime)
 		}

@@ -27,7 +27,15 @@ func TestOnlyFoldersOfThisHomesSocketsAreItsOwn(t *testing.T) {
 		}
 	}
 
-	runtime := []string{own, older, strange, shared, used, file, filepath.Join(dir, "absent")}
+	users, anybodys := filepath.Join(dir, "users"), filepath.Join(dir, "anybodys") // others may look at what is for them; what they may write is not ours
+	for path, mode := range map[string]os.FileMode{users: 0o755, anybodys: 0o775} {
+		err := errors.Join(os.MkdirAll(filepath.Join(path, home), 0o755), leaveSocket(filepath.Join(path, home, "chat")), os.Chmod(filepath.Join(path, home), mode))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	runtime := []string{own, older, strange, shared, used, file, users, anybodys, filepath.Join(dir, "absent")}
 	if os.Geteuid() == 0 { // only root can make one that is another user's
 		of := filepath.Join(dir, "foreign")
 		if err := errors.Join(os.Mkdir(of, 0o700), os.Mkdir(filepath.Join(of, home), 0o700), os.Chown(filepath.Join(of, home), 4711, -1), os.Chown(of, 4711, -1)); err != nil {
@@ -45,7 +53,7 @@ func TestOnlyFoldersOfThisHomesSocketsAreItsOwn(t *testing.T) {
 	for _, p := range pieces {
 		goes = append(goes, p.Path)
 	}
-	if want := []string{own, filepath.Join(older, home), older, filepath.Join(shared, home), used}; !slices.Equal(goes, want) {
+	if want := []string{own, filepath.Join(older, home), older, filepath.Join(shared, home), used, filepath.Join(users, home), users, anybodys}; !slices.Equal(goes, want) {
 		t.Errorf("%q would go, want %q", goes, want)
 	}
 	if err := errors.Join(s.removeEmpty(used), s.removeEmpty(own), s.removeEmpty(own)); err != nil {

@@ -290,7 +290,8 @@ func (r *round) sockets(ctx context.Context) ([]leftover.Item, error) {
 // deadSocket looks at one folder of a daemon's.
 func (s *Steward) deadSocket(ctx context.Context, path string) (leftover.Item, bool) {
 	at, folder, _ := beneath.PlaceOf(path)
-	if !folder || int(at.UID) != os.Geteuid() || at.Mode&0o077 != 0 || !silent(ctx, path) {
+	closed := at.Mode&0o077 == 0 || at.Mode&0o777 == 0o755 // the second is for other users, who look into it
+	if !folder || int(at.UID) != os.Geteuid() || !closed || !silent(ctx, path) {
 		return leftover.Item{}, false
 	}
 	return leftover.Item{Place: at, What: "socket", Goes: leftover.InTime, Remove: func(ctx context.Context) (bool, error) { return removeSockets(ctx, s, at) }}, true
@@ -313,7 +314,7 @@ func silent(ctx context.Context, folder string) bool {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		socket := (name == "daemon.sock" || strings.HasPrefix(name, WayPrefix) || strings.HasPrefix(name, live.SocketPrefix)) && e.Type() == fs.ModeSocket
+		socket := (name == "daemon.sock" || name == "chat" || strings.HasPrefix(name, WayPrefix) || strings.HasPrefix(name, live.SocketPrefix)) && e.Type() == fs.ModeSocket
 		if socket && !refused(ctx, filepath.Join(folder, name)) || !socket && !(strings.HasPrefix(name, BundlePrefix) && e.Type().IsRegular()) {
 			return false
 		}
