@@ -134,6 +134,23 @@ func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.O
 	return c, "", nil, nil
 }
 
+// sameImage fails a candidate that was approved with an image of its change if that would be built of something else by now: what lands would
+// start from what no commit holds.
+func (rs *Rehearsals) sameImage(ctx context.Context, row change.Row, o grounds.Offer, c candidate) (failed *proposal.CheckResult, err error) {
+	if c.is.Image == "" || !slices.ContainsFunc(o.Edits, func(e git.Edit) bool { return ofImage(e.Path) }) {
+		return nil, nil
+	}
+	made, err := rs.Host.Images().Read(c.is.Image)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := ImageInputs(ctx, o.Host, o.Commit)
+	if err != nil || made.BuiltFrom(sum) {
+		return nil, err
+	}
+	return &proposal.CheckResult{Command: imageCommand, Why: "what it is built of has moved on " + row.Request.Branch + ", and the image that was built and approved is of what was there before"}, nil
+}
+
 // input is one file that an image may be built of.
 type input struct {
 	path string

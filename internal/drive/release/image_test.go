@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/release"
 	"sallyport/internal/path/change"
@@ -122,6 +124,39 @@ func TestWhatWasBuiltOnceOfTheSameIsNotBuiltAgain(t *testing.T) {
 			t.Errorf("it was built %d times: %+v", *count, got)
 		}
 	})
+}
+
+// TestAReleaseThatWasApprovedIsNotMadeAnew holds SM-913 where the branch has moved: what lands is the release that somebody read about. No image
+// is built in the place of its own, and its own is of nothing else than what lands.
+func TestAReleaseThatWasApprovedIsNotMadeAnew(t *testing.T) {
+	for moves, row := range map[string]struct {
+		tried  int
+		state  change.State
+		reason string
+	}{
+		"docs/else.md":   {2, change.InTrial, ""},
+		"image/list.txt": {1, change.AwaitingApproval, "what it is built of has moved on main"},
+	} {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			s, _ := staged(h, "image/Dockerfile", rehearsed)
+			drivetest.Keep(h)
+			count, starts := s.builds(t, nil), 0
+			s.starts = func(sandbox.Spec) int { starts++; return 0 }
+			c, _ := s.Begin()
+			chg := s.Offer(c)
+			withSource(h, map[string]string{moves: "moved\n"})
+			time.Sleep(time.Minute)
+			offered := s.Show(c, chg)
+			if err := c.Approve(t.Context(), offered.Approval.ID, offered.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			d := s.Show(c, chg)
+			if d.Change.State != row.state || !strings.Contains(d.Change.Reason, row.reason) || len(s.specs) != row.tried || *count != 1 || starts != 1 {
+				t.Errorf("%s: after %d rehearsals, %d builds and %d starts it is %s: %s", moves, len(s.specs), *count, starts, d.Change.State, d.Change.Reason)
+			}
+		})
+	}
 }
 
 // TestAHomeWithoutADockerfileStartsFromTheMachineAgain holds that a change is the way out of an image, too.

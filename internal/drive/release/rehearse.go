@@ -114,6 +114,11 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 			return nil, failed, err
 		}
 	}
+	if row.Request.Release == "" && release != "" {
+		if failed, err = rs.sameImage(ctx, row, o, c); failed != nil || err != nil {
+			return nil, failed, err
+		}
+	}
 	_, now, err := rs.Host.Running()
 	if err != nil {
 		return nil, nil, err

@@ -57,6 +57,7 @@ func TestARehearsersEndIsTheCandidatesFaultOrTheMachines(t *testing.T) {
 		"it does not start":        {is: played{start: no}, fault: "no sandbox"},
 		"it cannot be waited for":  {is: played{out: report, wait: no}, fault: "no sandbox"},
 		"the host ends meanwhile":  {is: played{out: report}, fault: "asked to stop"},
+		"the host ends unwaited":   {is: played{wait: no}, fault: "no sandbox"},
 		"the host ends and breaks": {is: played{exit: sandbox.Exit{Code: -1, Limit: &sandbox.Limit{}}}, fault: "asked to stop"},
 	} {
 		ctx, end := context.WithCancelCause(t.Context())
