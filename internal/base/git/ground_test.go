@@ -63,6 +63,9 @@ func TestAProcessWaitsOnlyOnGroundThatIsKnown(t *testing.T) {
 		put(t, filepath.Join(dir, lender, "objects/pack/pack-1.pack"), "")
 	}
 	put(t, filepath.Join(dir, "deep/objects/info/alternates"), dir+"/one/objects\n")
+	for _, odd := range []string{`"odd"`, "#odd"} {
+		put(t, filepath.Join(objects, odd, "pack/pack-1.pack"), "")
+	}
 	d := Dir{Path: dir + "/own"}
 	if standing(Dir{Path: dir + "/none"}) != nil {
 		t.Error("where nothing is, nothing waits")
@@ -76,6 +79,8 @@ func TestAProcessWaitsOnlyOnGroundThatIsKnown(t *testing.T) {
 		dir + "/one/objects\n../../two/objects\n": {"own", "one", "two"},
 		"\"" + dir + "/one/objects\"\n":           nil,
 		"#" + dir + "/one/objects\n":              nil,
+		"\"odd\"\n":                               nil, // though a folder is called so
+		"#odd\n":                                  nil,
 		"\n" + dir + "/one/objects\n":             nil,
 		dir + "/none/objects\n":                   nil,
 		dir + "/deep/objects\n":                   nil,

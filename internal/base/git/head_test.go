@@ -30,6 +30,9 @@ func TestHeadIsWhatGitSaysItIs(t *testing.T) {
 		run(t, top, "checkout", "-q", "-b", "deep/er")
 		run(t, top, "reset", "-q", "--hard", string(first))
 		is("on another branch")
+		run(t, top, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+		run(t, top, "symbolic-ref", "HEAD", "refs/heads/alias")
+		is("on a branch that is another name of one")
 		run(t, top, "checkout", "-q", "--detach")
 		is("on no branch")
 	}

@@ -195,17 +195,15 @@ func (d Dir) Names(ctx context.Context, treeish OID, folder string) (map[string]
 // List walks every blob, link and submodule of a tree in path order; size is -1 for what is no blob.
 func (d Dir) List(ctx context.Context, treeish OID, each func(path string, e Entry, size int64) error) error {
 	pr, pw := io.Pipe()
-	done := make(chan error, 1)
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		_, err := d.Run(ctx, Cmd{Args: []string{"ls-tree", "-r", "-z", "-l", "--full-tree", string(treeish)}, Stdout: pw})
-		pw.CloseWithError(err)
-		done <- err
+		pw.CloseWithError(err) // who reads ends with that
 	}()
 	err := listed(bufio.NewReaderSize(pr, 64<<10), each)
 	pr.CloseWithError(err)
-	if failed := <-done; failed != nil && err == nil {
-		err = failed
-	}
+	<-done
 	return err
 }
 
