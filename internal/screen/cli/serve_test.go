@@ -23,11 +23,13 @@ func TestServeEndsADaemonForAKeeperAlone(t *testing.T) {
 	none := problem.Errorf(problem.Unavailable, "ls -l /bin", "there is no keeper beside this program")
 	for name, row := range map[string]struct {
 		is     api.Daemon
+		turn   bool // an assistant is in the middle of one
 		cannot error
 		ends   bool
 	}{
 		"it does nothing":    {ends: true},
 		"it is at work":      {is: api.Daemon{Working: 1}},
+		"it is in a turn":    {turn: true},
 		"a keeper has it":    {is: api.Daemon{Keeper: &api.Keeper{}}},
 		"there is no keeper": {cannot: none},
 	} {
@@ -46,6 +48,9 @@ func TestServeEndsADaemonForAKeeperAlone(t *testing.T) {
 		mux.HandleFunc(api.DaemonShow.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
 			row.is.PID = serves.Process.Pid
 			_ = json.NewEncoder(w).Encode(row.is)
+		})
+		mux.HandleFunc(api.ChatList.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode([]api.Chat{{ID: "cht-00000001", Live: true}, {ID: "cht-00000002", Live: true, Working: row.turn}})
 		})
 		mux.HandleFunc(api.DaemonStop.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
 			stops = true
