@@ -135,12 +135,15 @@ func lands(b *testing.B, h host, top, theirs string, files int) {
 		why:  "it is a landing of the inverse edits, and takes the same steps", took: rolled, rivals: reset})
 }
 
+const wholeTakes = "of 121 ms, at 173 files, 36 are git's, in 16 programs one after another, 12 are the sandbox's, and 11 go by until the daemon " +
+	"has the request; the rest is the daemon's own: the rows and the disk's syncs, the walk, the scan, the card, the journal, and the files exchanged"
+
 // wholeRuns compares a whole run of one file with its parts by hand.
 func wholeRuns(b *testing.B, h host, top, theirs string, files int) {
 	n := 0
 	tree := filepath.Join(b.TempDir(), "tree")
 	r := row{path: "a whole run of one file, warm", size: files, ours: "sallyport run --approve yes",
-		rival: "git worktree add, bwrap, git commit, git merge", goal: goalAt{0: 0.25, 10_000: 0.05}, note: "the rival checks nothing, scans nothing, records nothing"}
+		rival: "git worktree add, bwrap, git commit, git merge", goal: goalAt{0: 0.25, 10_000: 0.05}, note: "the rival checks nothing, scans nothing, records nothing", why: wholeTakes}
 	inTurn(b, r, func() time.Duration {
 		n++
 		return timed(func() {
@@ -254,6 +257,9 @@ func resident(b *testing.B, pid int) int64 {
 // waiting is how long each agent waits that waits for its model.
 const waiting = 10 * time.Second
 
+const manyTake = "two processors do the work of a hundred changes beside the waiting. Each takes some 140 ms of a processor, at 173 files: half of it is the " +
+	"daemon's, two fifths are git's and the sandbox's, and the rest is the command's. That is 7 s for a hundred; agents that wait take next to nothing"
+
 // BenchmarkManyAgents has many agents wait at once, as they do for their models, and compares with one of them alone.
 func BenchmarkManyAgents(b *testing.B) {
 	needs(b, "bwrap", "git")
@@ -293,7 +299,7 @@ func BenchmarkManyAgents(b *testing.B) {
 	})
 	b.ReportMetric(float64(peak)/1e6, "MB")
 	record(b, row{path: fmt.Sprintf("%d agents at once that wait for their model", *agents), ours: "until the last of them has a card",
-		rival: "one of them alone", goal: goalAt{0: 1.3}, note: fmt.Sprintf("the daemon held %d MB at the most that was seen", peak/1e6),
+		rival: "one of them alone", goal: goalAt{0: 1.3}, note: fmt.Sprintf("the daemon held %d MB at the most that was seen", peak/1e6), why: manyTake,
 		took: []time.Duration{all}, rivals: []time.Duration{alone}})
 }
 

@@ -129,6 +129,8 @@ func (s *scene) changes(b *testing.B) {
 		path: fmt.Sprintf("finding %d changes", changed), size: s.files,
 		ours: "a walk of the upper layer", rival: "git status --porcelain",
 		goal: goalAt{10_000: 1.0 / 30, 100_000: 1.0 / 200},
+		why: "nine tenths of it are 1,500 system calls: on both sides of the copy each of the 118 folders on the way to the files is opened, listed, and " +
+			"asked for the marks by which an overlay hides what lies below",
 	}, func() time.Duration {
 		return timed(func() {
 			d, err := s.manager.Walk(b.Context(), w)
