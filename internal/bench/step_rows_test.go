@@ -65,8 +65,8 @@ func overlay(b *testing.B) (string, sandbox.Tree) {
 
 const sandboxTakes = "three programs start one after another where the rival starts one: the launcher takes 3.7 ms until it is bubblewrap, that takes " +
 	"4.4 until init runs, and init 3.3 until the program does; 2 are the driver's, for the control groups, the filter and what goes again. Go's " +
-	"own start is 1.3 of the launcher's and of init's: in another language it would be a little over twice the rival's time, and not less, for " +
-	"what has limits and an init"
+	"own start is 1.3 of the launcher's and of init's: in another language it would be 2.7 times the rival's time, and hardly less, for what " +
+	"has limits and an init"
 
 // BenchmarkSandbox measures what every session and every check pays, and how long an agent's processes take to stand.
 func BenchmarkSandbox(b *testing.B) {
