@@ -523,7 +523,7 @@ func (w *swapped) goesOnChanging(t *testing.T, s *swapper, until leg) {
 		}
 	}
 	w.judge(t, c, s, until)
-	w.stop(t, c)
+	w.stopUnwatched(t, c)
 	w.leftNothing(t)
 	w.leftNoSocket(t)
 }

@@ -198,7 +198,7 @@ func TestAKeeperHasALandingFinishedThatItsDaemonLeftOpen(t *testing.T) {
 			if at, err := client.Call(t.Context(), c, api.ChangeShow, w.change); err != nil || at.Change.State != api.Finalized {
 				t.Errorf("what was approved did not land: %+v, %v", at.Change, err)
 			}
-			w.stop(t, c)
+			w.stopUnwatched(t, c)
 			w.leftNothing(t)
 		})
 	}

@@ -181,6 +181,14 @@ func (p *place) stop(t *testing.T, c *client.Client) {
 	nobody(t)
 }
 
+// stopUnwatched is stop for a daemon that comes after one which died. The keeper of a change that has found that one dead may be bringing a
+// daemon yet, and it would come after the one that ends here: so the keepers end first. What they keep must be over.
+func (p *place) stopUnwatched(t *testing.T, c *client.Client) {
+	t.Helper()
+	await(t, "the keepers to end", func() (bool, error) { return len(keepersAmong(p.home, children())) == 0, nil })
+	p.stop(t, c)
+}
+
 // moment is how long there is between looks at what is waited for.
 const moment = 15 * time.Millisecond
 

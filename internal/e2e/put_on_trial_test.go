@@ -403,7 +403,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 				}
 			}
 			w.judgeTrial(t, c)
-			w.stop(t, c)
+			w.stopUnwatched(t, c)
 			w.leftNothing(t)
 			if t.Failed() {
 				t.Logf("operations were %q\n%s", seen, w.said())
@@ -438,7 +438,7 @@ func TestNoDeathSavesAChangeOnTrial(t *testing.T) {
 			if d.Change.Trial.Reason != "deadman timeout" {
 				t.Errorf("because of %q", d.Change.Trial.Reason)
 			}
-			w.stop(t, c)
+			w.stopUnwatched(t, c)
 			w.leftNothing(t)
 		})
 	}

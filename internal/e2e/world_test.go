@@ -155,7 +155,7 @@ func (w *world) crashEverywhere(t *testing.T, l loop) {
 			t.Logf("killed %s %s", p.when, names[p.at])
 			c := w.start(t)
 			l.judge(t, c, p.at)
-			w.stop(t, c)
+			w.stopUnwatched(t, c)
 			w.leftNothing(t)
 			if t.Failed() {
 				t.Logf("operations were %q\n%s", names, w.said())
