@@ -127,12 +127,25 @@ func (d DevAgents) Yield(ctx context.Context, swap change.Row, dir string) error
 	return err
 }
 
-// atWork closes what waits in the chat of a dev agent that works at its change again: what is wanted it hears there.
-func (w *worker) atWork(ctx context.Context, tx store.Tx) error {
-	waiting, err := tx.Ins(ctx, message.Filter{Chat: w.chat.ID, Status: []message.Status{message.Pending}, Limit: waitingMax})
+// elsewhere says why a dev agent hears nothing in its own chat now; "" if it does. One that works at its change again hears there what is
+// wanted, and one whose group has asked for another change has ended (SM-021).
+func (m maker) elsewhere(ctx context.Context, tx store.Tx) (why string, err error) {
+	if m.State.AtWork() {
+		return m.Request.Dev + " works at " + string(m.ID) + " again", nil
+	}
+	last, found, err := ledger.LastSwap(ctx, tx, group.Folder(m.Request.Group))
+	if err != nil || !found || last.ID == m.ID {
+		return "", err
+	}
+	return m.Request.Dev + " has ended: the group asked for another change, " + string(last.ID), nil
+}
+
+// closeWaiting closes what waits in the chat of a dev agent that does not hear it.
+func closeWaiting(ctx context.Context, tx store.Tx, chat id.Chat, why string) error {
+	waiting, err := tx.Ins(ctx, message.Filter{Chat: chat, Status: []message.Status{message.Pending}, Limit: waitingMax})
 	for _, m := range waiting {
 		if err == nil {
-			err = tx.MoveIn(ctx, message.Pending, m.Fence, m.Closed(w.dev.Request.Dev+" works at "+string(w.dev.ID)+" again", ledger.Now()))
+			err = tx.MoveIn(ctx, message.Pending, m.Fence, m.Closed(why, ledger.Now()))
 		}
 	}
 	return err

@@ -263,9 +263,9 @@ func (w renewing) try(ctx context.Context, r *renewal) (why string) {
 		return "the host was stopped"
 	case <-r.ctx.Done():
 		return "nobody waits for it any more"
-	case answer := <-w.stops:
+	case s := <-w.stops:
 		w.end(ctx)
-		answer <- stopping{true, nil}
+		s.answer <- stopping{true, nil}
 		return "a person ended its session"
 	case end := <-s.over:
 		return strings.Replace(w.record(ctx, end), "the agent's ", "its ", 1)

@@ -2,11 +2,14 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +19,8 @@ import (
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/ledger"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/standing"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -194,4 +199,83 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 			t.Errorf("two of it run: %+v, %v", all, err)
 		}
 	})
+}
+
+// TestWhatADevAgentIsToldIsNotGivenUpWhereTheHostEndsItsSession holds that words which their agent did not come to the end of are put before
+// it anew, or closed where it hears nothing in that chat any more (SM-021, SM-110).
+func TestWhatADevAgentIsToldIsNotGivenUpWhereTheHostEndsItsSession(t *testing.T) {
+	yield := func(s *scene, d *dispatch.Dispatcher, w *wishes) error {
+		return dispatch.DevAgents{Dispatcher: d}.Yield(s.T.Context(), w.row, filepath.Join(s.T.TempDir(), "work"))
+	}
+	for name, c := range map[string]struct {
+		ends   func(s *scene, d *dispatch.Dispatcher, w *wishes) error
+		turns  int32
+		reason string // by the change that the group asked for last
+	}{
+		"its change is over": {yield, 2, ""},
+		"it works at its change again": {func(s *scene, d *dispatch.Dispatcher, w *wishes) error {
+			w.row.State = change.Preparing
+			s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, change.Rejected, w.row) })
+			return yield(s, d, w)
+		}, 1, "dev-greets works at %s again"},
+		"its group asks for another change": {func(s *scene, d *dispatch.Dispatcher, _ *wishes) error {
+			s.say(d, "echo", "change")
+			return nil
+		}, 1, "dev-greets has ended: the group asked for another change, %s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+				w := &wishes{s: s}
+				s.swaps = w
+				var turns atomic.Int32
+				var wish live.Handler
+				var intake func() string
+				s.turn = func(ctx context.Context, words string, _ *stage) (string, error) {
+					switch {
+					case strings.Contains(words, "ann refused it"):
+						if turns.Add(1) == 1 {
+							<-ctx.Done()
+							return "", ctx.Err()
+						}
+					case last(words) == "change":
+						s.mu.Lock()
+						if wish == nil { // of the group's session, which is the first
+							wish, intake = s.desk[tool.RequestDevChanges], s.intake
+						}
+						s.mu.Unlock()
+						_, err := wish(ctx, tool.Call{Verb: tool.RequestDevChanges, Intake: intake(), Args: tool.DevChanges{Summary: "greet people"}})
+						return "begun", err
+					}
+					return "heard", nil
+				}
+				d, _ := s.lives()
+				s.say(d, "echo", "change")
+				w.row.State = change.Rejected
+				var told message.In
+				s.Tx(func(ctx context.Context, tx store.Tx) error {
+					chat, err := ledger.DevChat(ctx, tx, w.row)
+					told = message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.System, Trigger: true, Text: "ann refused it", At: time.Now(), Status: message.Pending, Due: time.Now()}
+					_, err2 := tx.PutIn(ctx, told)
+					return errors.Join(err, err2, tx.MoveChange(ctx, change.Working, w.row))
+				})
+				time.Sleep(time.Minute)
+				s.is(told.ID, message.Processing)
+
+				if err := c.ends(s, d, w); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				m, want := s.is(told.ID, message.Completed), c.reason
+				if want != "" {
+					want = fmt.Sprintf(want, w.row.ID)
+				}
+				if m.Tries != 0 || m.Reason != want || turns.Load() != c.turns {
+					t.Errorf("%d tries, %d turns, %q; want no try, %d turns, %q", m.Tries, turns.Load(), m.Reason, c.turns, want)
+				}
+				if said := s.sent(told.Chat); slices.ContainsFunc(said, func(text string) bool { return strings.HasPrefix(text, "notice: ") }) {
+					t.Errorf("its chat is told %q", said)
+				}
+			})
+		})
+	}
 }

@@ -33,12 +33,12 @@ type worker struct {
 	live *session          // nil: none runs
 	dev  *maker            // of the chat of a dev agent: what it has made; nil of a chat with people
 
-	nudge   chan struct{}        // holds one token when a message may wait
-	away    chan struct{}        // closed when the place is wanted for another
-	stops   chan chan<- stopping // a person ends the session
-	yields  chan struct{}        // holds one token when the turn may have to be begun anew
-	printed string               // the last line of the session that ran last
-	gone    chan struct{}        // closed when the worker is
+	nudge   chan struct{} // holds one token when a message may wait
+	away    chan struct{} // closed when the place is wanted for another
+	stops   chan stop     // somebody ends the session
+	yields  chan struct{} // holds one token when the turn may have to be begun anew
+	printed string        // the last line of the session that ran last
+	gone    chan struct{} // closed when the worker is
 
 	// Of the dispatcher, under its lock.
 	turning  bool
@@ -52,7 +52,7 @@ type worker struct {
 func newWorker(d *Dispatcher, chat id.Chat) *worker {
 	return &worker{
 		Dispatcher: d, of: chat, chat: conversation.Chat{ID: chat}, turning: true, since: time.Now(),
-		nudge: make(chan struct{}, 1), away: make(chan struct{}), stops: make(chan chan<- stopping), yields: make(chan struct{}, 1), gone: make(chan struct{}),
+		nudge: make(chan struct{}, 1), away: make(chan struct{}), stops: make(chan stop), yields: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 }
 
@@ -120,17 +120,19 @@ func places(workers map[id.Chat]*worker) (idle *worker, taken, leaving int) {
 
 // run takes turns until the place is wanted, the chat goes to another, or ctx ends.
 func (w *worker) run(ctx context.Context) {
-	elsewhere := false // its agent is at work
+	elsewhere := false // its agent hears nothing in it now
 	err := w.DB.InTx(ctx, func(tx store.Tx) (err error) {
 		if w.chat, err = tx.ClaimChat(ctx, w.chat.ID); err != nil {
 			return err
 		}
 		swap, is, err := devOf(ctx, tx, w.chat)
-		if w.dev = nil; is {
-			w.dev = &maker{w.Dispatcher, swap}
+		if w.dev = nil; !is || err != nil {
+			return err
 		}
-		if elsewhere = err == nil && is && swap.State.AtWork(); elsewhere {
-			return w.atWork(ctx, tx)
+		w.dev = &maker{w.Dispatcher, swap}
+		why, err := w.dev.elsewhere(ctx, tx)
+		if elsewhere = why != ""; elsewhere {
+			return closeWaiting(ctx, tx, w.chat.ID, why)
 		}
 		return err
 	})
@@ -182,10 +184,10 @@ func (w *worker) rest(ctx context.Context) bool {
 			return false
 		case <-w.away:
 			return false
-		case answer := <-w.stops:
+		case s := <-w.stops:
 			ran := w.live != nil
 			w.end(ctx)
-			answer <- stopping{ran, nil}
+			s.answer <- stopping{ran, nil}
 			return false
 		case <-w.nudge:
 			return true
@@ -284,11 +286,11 @@ func (w *worker) attend(ctx context.Context, t turn) error {
 			return w.turned(ctx, t, e, because)
 		case <-w.live.moved:
 			err = w.keepTool(ctx)
-		case answer := <-w.stops:
+		case s := <-w.stops:
 			err := w.settle(ctx, &t)
 			w.end(ctx)
-			err = errors.Join(err, w.leaveOff(ctx, t, t.stopped()))
-			answer <- stopping{true, err}
+			err = errors.Join(err, w.stopTurn(ctx, t, s.by))
+			s.answer <- stopping{true, err}
 			return w.broke(ctx, t, err)
 		case <-w.nudge:
 			t.pushed.wait = true
@@ -375,6 +377,18 @@ func (w *worker) keepTool(ctx context.Context) error {
 	return err
 }
 
+// stopTurn writes what becomes of the messages of a turn whose session somebody has ended. Those of one that the host ended wait as they
+// were, and whose they are by now is found anew: the place is left for that.
+func (w *worker) stopTurn(ctx context.Context, t turn, by audit.Actor) error {
+	if by != audit.Host {
+		return w.leaveOff(ctx, t, t.stopped())
+	}
+	w.mu.Lock()
+	w.leave()
+	w.mu.Unlock()
+	return w.giveBack(ctx, t, "the host ended the session", true)
+}
+
 // stopped is what becomes of the messages of a turn that a person ended: they are not tried again by themselves.
 func (t turn) stopped() []stuck.Reset {
 	resets := make([]stuck.Reset, len(t.rows))
@@ -384,7 +398,13 @@ func (t turn) stopped() []stuck.Reset {
 	return resets
 }
 
-// stopping is what came of a person's word to end a session.
+// stop is somebody's word to end a session, and where what came of it is told.
+type stop struct {
+	by     audit.Actor
+	answer chan<- stopping
+}
+
+// stopping is what came of a word to end a session.
 type stopping struct {
 	ran bool
 	err error
@@ -400,7 +420,7 @@ func (d *Dispatcher) Stop(ctx context.Context, chat id.Chat, by audit.Actor) (bo
 	}
 	answer := make(chan stopping, 1)
 	select {
-	case w.stops <- answer:
+	case w.stops <- stop{by, answer}:
 	case <-w.gone:
 		return false, nil
 	case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/session"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 )
 
 // Row returns a change as it is stored now.
@@ -31,6 +32,20 @@ func (l *Ledger) List(ctx context.Context, f change.Filter) (rows []change.Row, 
 		return err
 	})
 	return rows, err
+}
+
+// LookedMax is how many changes are looked through for one of a kind.
+const LookedMax = 1000
+
+// LastSwap is the change that a group's agent asked for last; false if it never did.
+func LastSwap(ctx context.Context, tx store.Tx, of group.Folder) (row change.Row, found bool, err error) {
+	all, err := tx.Changes(ctx, change.Filter{Swaps: string(of), Limit: LookedMax})
+	for _, row := range all {
+		if row.Request.OfAgent() {
+			return row, true, err
+		}
+	}
+	return row, false, err
 }
 
 // Checkpoints returns a change's, oldest first.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
@@ -72,7 +73,7 @@ type brought struct {
 func (m merging) brought(ctx context.Context) (all []brought, err error) {
 	err = m.DB.Read(ctx, func(tx store.Tx) error {
 		all = nil
-		rows, err := tx.Changes(ctx, change.Filter{Top: m.Home, States: []change.State{change.Finalized}, Limit: changesLooked})
+		rows, err := tx.Changes(ctx, change.Filter{Top: m.Home, States: []change.State{change.Finalized}, Limit: ledger.LookedMax})
 		if err != nil {
 			return err
 		}

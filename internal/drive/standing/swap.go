@@ -94,9 +94,6 @@ func (g *Groups) Approvable(ctx context.Context, r request.Request, class right.
 // devPrefix begins the names of the agents that make changes of what groups run.
 const devPrefix = "dev-"
 
-// changesLooked is how many changes are looked through for one of a kind.
-const changesLooked = 1000
-
 // openSwaps are the changes of what a group runs that have not come to their end, the newest first: one, and any that is being ended.
 func (g *Groups) openSwaps(ctx context.Context, of group.Folder) ([]change.Row, error) {
 	all, err := g.Ledger.List(ctx, change.Filter{Swaps: string(of), States: change.Open(), Limit: ledger.OpenMax})
@@ -107,16 +104,16 @@ func (g *Groups) openSwaps(ctx context.Context, of group.Folder) ([]change.Row, 
 }
 
 // LastSwap is the change that a group asked for last. Errors: problem.NotFound if it never did.
-func (g *Groups) LastSwap(ctx context.Context, of group.Folder) (change.Row, error) {
-	all, err := g.Ledger.List(ctx, change.Filter{Swaps: string(of), Limit: changesLooked})
-	all = slices.DeleteFunc(all, func(row change.Row) bool { return !row.Request.OfAgent() })
-	if err == nil && len(all) == 0 {
-		err = problem.Errorf(problem.NotFound, "sallyport change list", "the group %s has asked for no change of itself", of)
-	}
-	if err != nil {
-		return change.Row{}, err
-	}
-	return all[0], nil
+func (g *Groups) LastSwap(ctx context.Context, of group.Folder) (row change.Row, err error) {
+	err = g.DB.Read(ctx, func(tx store.Tx) error {
+		var found bool
+		row, found, err = ledger.LastSwap(ctx, tx, of)
+		if err == nil && !found {
+			err = problem.Errorf(problem.NotFound, "sallyport change list", "the group %s has asked for no change of itself", of)
+		}
+		return err
+	})
+	return row, err
 }
 
 // openSwap is the change of what a group runs that has not come to its end; nil if there is none.
