@@ -21,6 +21,14 @@ func (r row) cut(text string) (word, more string, ok bool) {
 	return word, strings.TrimSpace(more), ok && r.more && slices.Contains(r.words, lower(word)) && strings.Trim(word, "0123456789") != ""
 }
 
+// Differently reports whether words ask for something else in what is proposed, whichever card they are for.
+func Differently(w Word) bool {
+	return !w.Quoted && !w.Forwarded && !w.Edited && !w.Bot && slices.ContainsFunc(table, func(r row) bool {
+		_, _, ok := r.cut(w.Text)
+		return ok && r.does == Rework
+	})
+}
+
 // goesOn reports whether words have more behind a colon, also where a card is named before them.
 func goesOn(text string) bool {
 	text = strings.TrimLeft(text, "0123456789 ")

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,10 +102,57 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
 	}
 	v := decide.Decide(w, cards)
-	if s.Card != "" || s.Asked != "" {
+	switch {
+	case s.Card != "" || s.Asked != "":
 		v = decide.Press(w, pressed(s, cards, rows), cards)
+	case v.Kind == decide.Talk && decide.Differently(w):
+		on, is, err := d.underWay(ctx, tx, where, s.By)
+		if err != nil {
+			return in, false, err
+		}
+		if is {
+			rows[""] = on
+			v = decide.Verdict{Kind: decide.Over, Answer: decide.Answer{Does: decide.Rework}}
+		}
 	}
 	return d.settle(ctx, tx, intake, v, rows, s)
+}
+
+// underWay is the card that a change will have which was asked for in a conversation, and which somebody could refuse there; false if none is
+// under way. Words for it are no wish for another, which would end it (SM-021).
+func (d decider) underWay(ctx context.Context, tx store.Tx, where id.Conversation, by audit.Actor) (card message.Out, is bool, err error) {
+	if d.Changes == nil || by.Kind != "person" || by.Person == "" {
+		return card, false, nil
+	}
+	open, err := tx.Changes(ctx, change.Filter{States: change.Open(), Limit: ledger.OpenMax})
+	if err != nil {
+		return card, false, err
+	}
+	for _, row := range open {
+		if !row.Request.OfAgent() || row.State == change.AwaitingApproval { // then its card takes them
+			continue
+		}
+		chat, err := tx.Chat(ctx, row.Request.Chat)
+		if problem.KindOf(err) == problem.NotFound || err == nil && chat.Conversation != where {
+			continue
+		}
+		if err != nil {
+			return card, false, err
+		}
+		p, _, err := tx.Proposal(ctx, row.ID)
+		if err != nil {
+			return card, false, err
+		}
+		p.Card.Class = cmp.Or(p.Card.Class, string(right.Group)) // as far as is known
+		need, err := d.Changes.Entitled(ctx, tx, row.Request, p.Card)
+		if slices.Contains(need.No, by.Person) {
+			return message.Out{Chat: chat.ID, Change: row.ID}, true, nil
+		}
+		if err != nil && len(need.No) == 0 {
+			return card, false, err
+		}
+	}
+	return card, false, nil
 }
 
 // hush returns words as they are kept: while somebody may know a code, without it. A candidate reads what its database holds.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -351,6 +352,55 @@ func TestWordsBehindADecisionAreItsReason(t *testing.T) {
 			})
 			if m, told := s.says("change: be rude"); m.Decides.Kind != decide.Over || told != "notice: Nothing is decided: no card waits that takes `change: …`. "+want {
 				t.Errorf("with another that is %q: %q", state, told)
+			}
+		}
+	})
+}
+
+// TestChangeWithoutACardSaysWhatIsUnderWay holds that words for a card that has not come reach no assistant: another wish would end what is
+// under way. Nobody else's do, and none where a card, or no change, is what they could be for.
+func TestChangeWithoutACardSaysWhatIsUnderWay(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		d, _ := s.lives()
+		chat := s.say(d, "echo", "hello").Chat
+		row := change.Row{ID: "chg-00000002", State: change.Working, Created: time.Now(), Moved: time.Now(), Request: request.Request{Kind: request.Swap, Group: "echo", Chat: chat, By: s.By(), Dev: "dev-greets", Agent: "echo"}}
+		s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.AddChange(ctx, row) })
+		other := s.By()
+		other.Person, other.Name = "psn-otherone", "bea"
+		const takes = "notice: Nothing is decided: no card waits that takes `change: …`. chg-00000002 is "
+		for _, c := range []struct {
+			state   change.State
+			account string
+			by      audit.Actor
+			text    string
+			edited  bool
+			want    string
+		}{
+			{change.Working, "1000", s.By(), " Change: be rude", false, takes + "under way (working), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one; next: sallyport change show chg-00000002"},
+			{change.Working, "1000", other, "change: be rude", false, "heard: change: be rude"},
+			{change.Working, "1001", s.By(), "change: be rude", false, "heard: change: be rude"},
+			{change.Working, "1000", s.By(), "change: be rude", true, "heard: change: be rude"},
+			{change.Working, "1000", s.By(), "refuse: be rude", false, "heard: refuse: be rude"},
+			{change.Submitted, "1000", s.By(), "change: be rude", false, takes + "under way (submitted), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one; next: sallyport change show chg-00000002"},
+			{change.AwaitingApproval, "1000", s.By(), "change: be rude", false, "heard: change: be rude"},
+			{change.InTrial, "1000", s.By(), "change: be rude", false, takes + "in_trial: once that has ended, ask the assistant for another change; next: sallyport change show chg-00000002"},
+			{change.Failed, "1000", s.By(), "change: be rude", false, "heard: change: be rude"},
+		} {
+			if c.state != row.State {
+				was := row.State
+				row.State = c.state
+				s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, was, row) })
+			}
+			m, err := d.Say(t.Context(), dispatch.Said{Group: "echo", Text: c.text, Account: c.account, Name: c.by.Name, By: c.by, Edited: c.edited})
+			synctest.Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sent := s.sent(m.Chat); sent[len(sent)-1] != c.want {
+				t.Errorf("%q by %s at %s while it is %s: told %q", c.text, c.by.Name, c.account, c.state, sent[len(sent)-1])
+			}
+			if m.Decides != nil && m.Decides.Problem != problem.Conflict {
+				t.Errorf("%q decides %+v", c.text, m.Decides)
 			}
 		}
 	})
