@@ -227,6 +227,7 @@ func TestACandidateThatFailsGoesBackToItsAgent(t *testing.T) {
 			}
 			return rehearsal.Report{Done: well().Done[:1], Failed: &rehearsal.Failure{Step: rehearsal.Answer, Why: "the agent echo did not say hello, but " + planted, Tail: "panic: in the answer\n" + planted}}, 0
 		})
+		s.Converse(drivetest.SwapChat)
 		c, _ := s.Begin()
 		chg := s.Propose(c)
 		d := s.Is(c, chg, change.Working)
@@ -241,6 +242,11 @@ func TestACandidateThatFailsGoesBackToItsAgent(t *testing.T) {
 			if last := told[len(told)-1]; !strings.Contains(last, words) || strings.Contains(last, planted) {
 				t.Errorf("its agent does not hear %q, or hears a secret: %q", words, last)
 			}
+		}
+		said := s.Said()
+		want := "notice: Nobody is asked about " + string(chg) + " yet: the rehearsal of the host failed: the agent echo answers a message: the agent echo did not say hello, but [secret"
+		if n := len(said); n != 2 || !strings.HasPrefix(said[1], want) || strings.Contains(said[1], planted) || !strings.HasSuffix(said[1], "; dev-greets hears why, goes on with it, and proposes it again") {
+			t.Errorf("the conversation says %q", said)
 		}
 	})
 }

@@ -4,11 +4,13 @@ package submit
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/authorship"
@@ -92,10 +94,13 @@ func (s *Submissions) Submit(ctx context.Context, row change.Row) error {
 		return err
 	}
 	if why != nil {
-		return s.fail(ctx, row, o, results, why, "refused by the rehearsal")
+		return s.fail(ctx, row, o, results, why, byRehearsal)
 	}
 	return s.Ask(ctx, row, o, results, change.Proposed)
 }
+
+// byRehearsal is what the audit log says of a change whose candidate for the host failed.
+const byRehearsal = "refused by the rehearsal"
 
 // rehearse tries what an offer makes of the host, if it changes that. A candidate that fails is one more check that failed, and why.
 func (s *Submissions) rehearse(ctx context.Context, row change.Row, o *grounds.Offer, results *[]proposal.CheckResult) (why, err error) {
@@ -136,7 +141,10 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 			}
 			if tried < cmp.Or(row.Request.Rounds, agent.RoundsDefault) {
 				m.Event = change.Returned // it is told what refused what it proposed, and how
-				return s.SendBack(ctx, tx, row, m)
+				if err := s.SendBack(ctx, tx, row, m); err != nil || verb != byRehearsal {
+					return err
+				}
+				return s.Origin.Tell(ctx, tx, *row, returned(*row)) // people were told that it takes place
 			}
 		}
 		if len(o.Edits) == 0 {
@@ -148,4 +156,9 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 		s.Tidy(s.Lasting(), row)
 	}
 	return err
+}
+
+// returned says where the host was to be asked about that its candidate has failed, and what comes of it.
+func returned(row change.Row) string {
+	return fmt.Sprintf("Nobody is asked about %s yet: %s; %s hears why, goes on with it, and proposes it again", row.ID, inert.Line(row.Reason), inert.Short(row.Request.Dev, 60))
 }
