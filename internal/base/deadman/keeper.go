@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,6 +171,21 @@ func keep(ctx context.Context, ops disk.Ops, record string, ready func()) error 
 	return errors.Join(err, ops.Do("deadman:end", func() error { return l.end(record) }))
 }
 
+// RecordVariable names to the recorded command the record that it runs for.
+const RecordVariable = "SALLYPORT_ARMED"
+
+// Disarmed reports whether this process runs for a record that is not armed any more: another daemon has brought to its end what the record
+// was about, and who has stopped that one since wants none. A daemon disarms before it goes. So whoever finds none running, and looks here
+// after that, brings nobody back.
+func Disarmed(getenv func(string) string) bool {
+	record := getenv(RecordVariable)
+	if record == "" {
+		return false
+	}
+	_, err := os.Lstat(record)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // fire runs the recorded command and waits for it. It ends its own child after fireMax, and nothing else.
 func fire(ctx context.Context, ops disk.Ops, record string, a Armed) error {
 	ctx, cancel := context.WithTimeout(ctx, fireMax)
@@ -182,7 +198,7 @@ func fire(ctx context.Context, ops disk.Ops, record string, a Armed) error {
 		}
 		defer out.Close()
 		cmd := exec.CommandContext(ctx, a.Argv[0], a.Argv[1:]...)
-		cmd.Dir, cmd.Env = "/", append([]string{}, a.Env...)
+		cmd.Dir, cmd.Env = "/", append(append([]string{}, a.Env...), RecordVariable+"="+record)
 		cmd.Stdout, cmd.Stderr = out, out
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Run(); err != nil {

@@ -96,6 +96,24 @@ func TestTheCommandRunsInASessionOfItsOwnAndLeavesNothingOpen(t *testing.T) {
 	}
 }
 
+// TestTheCommandKnowsWhetherItIsStillWanted holds that what it starts it starts only while its record is armed.
+func TestTheCommandKnowsWhetherItIsStillWanted(t *testing.T) {
+	dir, a := t.TempDir(), mine(t)
+	record := Path(dir, a.Landing)
+	a.Argv, a.Env = []string{"/bin/sh", "-c", "echo $" + RecordVariable}, []string{"PATH=/usr/bin:/bin"}
+	if err := errors.Join(Arm(disk.Ops{}, dir, a), fire(t.Context(), disk.Ops{}, record, a)); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(outputPath(record))
+	told := func(string) string { return strings.TrimSpace(string(raw)) }
+	if err != nil || Disarmed(told) || Disarmed(func(string) string { return "" }) {
+		t.Errorf("the command is told of %q, %v", raw, err)
+	}
+	if err := Disarm(disk.Ops{}, dir, a.Landing); err != nil || !Disarmed(told) {
+		t.Errorf("it is wanted for %q, %v", raw, err)
+	}
+}
+
 func TestTheEndOfLongOutputIsShown(t *testing.T) {
 	text := strings.Repeat("a", 3000) + strings.Repeat("z", 48)
 	for _, want := range []string{"", "short", text[len(text)-tailMax:]} {

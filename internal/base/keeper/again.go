@@ -50,8 +50,15 @@ func watch(home string, self deadman.Process) error {
 	return deadman.Start(context.Background(), keeper, deadman.Path(Folder(home), watchName))
 }
 
-// again starts a keeper that is nobody's child, and returns once one has the home. It logs where a daemon does that a command started.
+// again starts a keeper that is nobody's child, and returns once one has the home. It logs where a daemon does that a command started. Once
+// the host change is over it starts none.
 func again(home string) error {
+	if deadman.Disarmed(os.Getenv) {
+		return nil
+	}
+	if err := os.Unsetenv(deadman.RecordVariable); err != nil { // it is no business of what is started
+		return fmt.Errorf("start a keeper again: %w", err)
+	}
 	var log *os.File
 	err := disk.Ops{}.Do("keeper:log", func() (err error) {
 		path := filepath.Join(home, ".state", "logs", "daemon.log")

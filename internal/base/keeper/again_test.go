@@ -59,6 +59,18 @@ func TestAWatchedKeeperIsStartedAgainWithWhatIsPassed(t *testing.T) {
 	}
 }
 
+// Whoever stops a daemon once the host change is over finds no keeper started after that.
+func TestNoKeeperIsStartedAgainForWhatIsOver(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv(deadman.RecordVariable, deadman.Path(Folder(home), watchName))
+	if err := again(home); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(home); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
 // What cannot be watched is said before the host is changed.
 func TestAKeeperThatNobodyCanWatchIsAnError(t *testing.T) {
 	home := t.TempDir()

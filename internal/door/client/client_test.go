@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 )
@@ -173,6 +174,26 @@ func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	}
 	if second, err := Call(t.Context(), again, api.DaemonShow, api.Nothing{}); err != nil || second.PID != first.PID {
 		t.Errorf("a second daemon: %d and %d, %v", first.PID, second.PID, err)
+	}
+}
+
+// TestTheKeepersCommandStartsNoDaemonForWhatIsDone holds that a daemon which a person has stopped stays away: what it had to finish it has
+// disarmed before it went.
+func TestTheKeepersCommandStartsNoDaemonForWhatIsDone(t *testing.T) {
+	s, home := place(t, "")
+	record := filepath.Join(filepath.Dir(home), "lnd-1.json")
+	t.Setenv(deadman.RecordVariable, record)
+	if _, err := s.Ensure(t.Context(), home); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "what the keeper wanted a daemon for is done") {
+		t.Errorf("of what is disarmed: %v", err)
+	}
+	if _, err := s.Dial(t.Context(), home); !errors.Is(err, ErrNoDaemon) {
+		t.Errorf("one was started: %v", err)
+	}
+	if err := os.WriteFile(record, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ensure(t.Context(), home); err != nil {
+		t.Errorf("of what is armed: %v", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/keeper"
@@ -207,6 +208,9 @@ func (s Starter) start(ctx context.Context, home string) (*Client, error) {
 	}
 	if hostMoves(home) {
 		return nil, problem.Errorf(problem.Unavailable, "sallyport serve "+inert.Path(home), "a change of the host is under way in %q, and nobody keeps that home up: only sallyport serve starts a daemon there, and it goes on with the change or goes back", home)
+	}
+	if deadman.Disarmed(s.Getenv) {
+		return nil, problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(home), "none is started for %q: what the keeper wanted a daemon for is done", home)
 	}
 	began, err := log.Seek(0, 2)
 	if err != nil {
