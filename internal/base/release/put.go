@@ -30,12 +30,21 @@ var ErrNoProgram = errors.New("it is no program")
 // Put copies the programs that lie in the folder from, and returns the release that they are. r says what is known of
 // them; Digest and Files are found. A release that is there, whole, is returned as it is: nothing changes. Errors: ErrNoProgram.
 func (f Folder) Put(from string, r Release) (Release, error) {
+	files, err := sumsOf(from)
+	if err != nil {
+		return Release{}, fmt.Errorf("keep the programs in %q as a release: %w", from, err)
+	}
+	return f.putThese(files, from, r)
+}
+
+// putThese is Put of programs whose sums are known.
+func (f Folder) putThese(files map[string]string, from string, r Release) (Release, error) {
 	held, err := f.hold(syscall.LOCK_SH)
 	if err != nil {
 		return Release{}, fmt.Errorf("keep the programs in %q as a release: %w", from, err)
 	}
 	defer held.Close()
-	if there, err := f.already(from, r.Image); err == nil {
+	if there, err := f.whole(digest(files, r.Image)); err == nil { // so a home runs by it again though its disk is full
 		return there, nil
 	}
 	var coming string
@@ -95,7 +104,7 @@ func (f Folder) Install(from string, r Release) error {
 			}
 		}
 	}
-	is, err := f.Put(from, r)
+	is, err := f.putThese(files, from, r)
 	if err == nil {
 		err = f.Use(is.Digest)
 	}
@@ -103,15 +112,6 @@ func (f Folder) Install(from string, r Release) error {
 		err = f.pointOnce(Installed, of)
 	}
 	return err
-}
-
-// already returns the release of the programs in a folder with an image, if it is there and whole. So a home runs by it again though its disk is full.
-func (f Folder) already(from, image string) (Release, error) {
-	files, err := sumsOf(from)
-	if err != nil {
-		return Release{}, err
-	}
-	return f.whole(digest(files, image))
 }
 
 // sumsOf are the programs in a folder, with the sum of each.

@@ -410,6 +410,29 @@ func TestOnlyOtherProgramsThanLastTimeAreInstalled(t *testing.T) {
 	current("a folder without programs", "old")
 }
 
+// TestWhatIsInstalledIsReadTwice holds that its sums are made once, beside those of the copy: serve waits for that.
+func TestWhatIsInstalledIsReadTwice(t *testing.T) {
+	read := func() (bytes int) {
+		raw, err := os.ReadFile("/proc/self/io")
+		if err == nil {
+			_, err = fmt.Sscanf(string(raw), "rchar: %d", &bytes)
+		}
+		if err != nil {
+			t.Skipf("this kernel does not count what is read: %v", err)
+		}
+		return bytes
+	}
+	const size = 8 << 20
+	from, f := built(t, strings.Repeat("x", size)), release.In(t.TempDir(), disk.Ops{})
+	before := read()
+	if err := f.Install(from, release.Release{Built: noon(0)}); err != nil {
+		t.Fatal(err)
+	}
+	if n := read() - before; n < 2*size || n > 2*size+size/2 {
+		t.Errorf("of %d bytes %d were read", size, n)
+	}
+}
+
 func TestPruneKeepsTheNewestAndWhatIsNeeded(t *testing.T) {
 	fill := func(t *testing.T) (f release.Folder, digests []string) { // the newest first; 5 is current, 6 previous
 		f = release.In(t.TempDir(), disk.Ops{})
