@@ -72,13 +72,24 @@ func (a *app) other(next string) string {
 }
 
 // command makes a command that is shown one that can be run here: a home that was named
-// by flag is named again.
+// by flag is named again, unless the command names one itself.
 func (a *app) command(next string) string {
 	rest, ours := strings.CutPrefix(next, "sallyport ")
-	if !ours || a.homeFlag == "" || strings.Contains(next, "--home") {
+	if !ours || a.homeFlag == "" || strings.Contains(next, "--home") || namesHome(rest) {
 		return next
 	}
 	return "sallyport --home " + inert.Path(a.homeFlag) + " " + rest
+}
+
+// namesHome reports whether a command has its home as a word (namedHome), or is about a repository instead.
+func namesHome(command string) bool {
+	words := slices.DeleteFunc(strings.Fields(command), func(w string) bool { return strings.HasPrefix(w, "-") })
+	if len(words) > 0 && words[0] == "service" {
+		words = words[1:] // its verb
+	} else if len(words) > 0 && words[0] != "init" && words[0] != "serve" {
+		return false
+	}
+	return len(words) > 1
 }
 
 // event is one line of a stream in JSON, and the shape of every error.

@@ -114,3 +114,30 @@ func TestTheCommandThatFailedIsNotTheWayOut(t *testing.T) {
 		}
 	}
 }
+
+// TestAHomeIsNamedOnceInACommandThatIsShown holds that what is to be typed next works, and says no folder twice.
+func TestAHomeIsNamedOnceInACommandThatIsShown(t *testing.T) {
+	for next, want := range map[string]string{
+		"sallyport chat echo":                   "sallyport --home /h chat echo",
+		"sallyport group create init":           "sallyport --home /h group create init",
+		"sallyport serve":                       "sallyport --home /h serve",
+		"sallyport init --help":                 "sallyport --home /h init --help",
+		"sallyport service install --user":      "sallyport --home /h service install --user",
+		"sallyport init /h":                     "sallyport init /h",
+		"sallyport init DIR":                    "sallyport init DIR",
+		"sallyport init --repo /r":              "sallyport init --repo /r",
+		"sallyport serve /h":                    "sallyport serve /h",
+		"sallyport service remove --user /h":    "sallyport service remove --user /h",
+		"sallyport daemon status --home /other": "sallyport daemon status --home /other",
+		"git init /r":                           "git init /r",
+		"sallyport ":                            "sallyport --home /h ",
+	} {
+		a := &app{homeFlag: "/h"}
+		if got := a.command(next); got != want {
+			t.Errorf("%q is shown as %q, want %q", next, got, want)
+		}
+		if got := (&app{}).command(next); got != next {
+			t.Errorf("%q is shown as %q where no home was named", next, got)
+		}
+	}
+}
