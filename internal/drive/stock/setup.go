@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/secret"
 )
 
 // SetupFailed says that a command of a setup did not succeed.
@@ -138,7 +139,21 @@ func (s *Stocks) runSetup(ctx context.Context, w work.Work, room layer.Room, on 
 			return s.setupAgain(ctx, w.Row, own, failed)
 		}
 	}
-	return room.Take(ctx, shown)
+	return room.Take(ctx, named{shown, s.Secrets})
+}
+
+// named is a workspace of which no path is written down with a secret in it that is left out of a stock. What stays has the name that it has.
+type named struct {
+	layer.Source
+	secrets *secret.Scanner
+}
+
+func (n named) New(ctx context.Context) (ignored, others []string, err error) {
+	ignored, others, err = n.Source.New(ctx)
+	for i := range min(len(others), layer.LeftOutMax) {
+		others[i] = n.secrets.Name(others[i])
+	}
+	return ignored, others, err
 }
 
 // setupAgain says of a failed setup how a person goes on once it is mended.

@@ -31,10 +31,11 @@ type kitchen struct {
 	runs []string // "<what> <files in its caches> <files over its base>"
 	fail string   // part of a command that fails
 	says string   // what it says then
+	lost string   // path that a setup writes and git does not ignore, where fail is "stray"
 }
 
 func newKitchen(h *drivetest.Home) *kitchen {
-	k := &kitchen{Home: h, says: "404 not found"}
+	k := &kitchen{Home: h, says: "404 not found", lost: "stray.txt"}
 	for name, text := range map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1\n"} {
 		k.write(name, text)
 	}
@@ -72,7 +73,7 @@ func (k *kitchen) cook(spec sandbox.Spec) int {
 	}
 	putIn(k.T, filepath.Join(spec.Tree.Upper, "node_modules", "by-"+what), "")
 	if what == "setup" && k.fail == "stray" {
-		putIn(k.T, filepath.Join(spec.Tree.Upper, "stray.txt"), "")
+		putIn(k.T, filepath.Join(spec.Tree.Upper, k.lost), "")
 	}
 	if k.fail != "" && strings.Contains(strings.Join(spec.Argv, " "), k.fail) {
 		_, _ = spec.Stdout.Write([]byte("first\n" + k.says + "\n"))
@@ -221,6 +222,29 @@ func TestWhatASetupWroteInVainStandsOnTheCard(t *testing.T) {
 			if got := h.Reasons(c, chg, "prepared"); !slices.Equal(got, []string{"prepared: " + want}) {
 				t.Errorf("prepared: %q", got)
 			}
+		}
+	})
+}
+
+// TestASecretInANameThatASetupLeavesIsNotWrittenDown holds it of what is left out: of what stays the name is the file's own.
+func TestASecretInANameThatASetupLeavesIsNotWrittenDown(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		k := newKitchen(h)
+		k.fail, k.lost = "stray", "logs/"+planted+".log"
+		c, _ := h.Daemon()
+		k.order(c, "install")
+		notes, err := filepath.Glob(filepath.Join(h.Parts.Home, "state", "stock", "*", "layer.json"))
+		found := false
+		for _, name := range notes {
+			raw, err := os.ReadFile(name)
+			if err != nil || strings.Contains(string(raw), planted) {
+				t.Errorf("it says %s, %v", raw, err)
+			}
+			found = found || strings.Contains(string(raw), `"left_out":["logs/[secret`)
+		}
+		if !found || err != nil {
+			t.Errorf("none of %q names what was left out, %v", notes, err)
 		}
 	})
 }

@@ -63,14 +63,14 @@ type StockNote struct {
 	Bytes    int64     `json:"bytes"` // of disk, without the stock below
 	// Roots are the highest paths that hold what the commands left and nothing of the tree.
 	Roots   []string `json:"roots,omitempty"`
-	LeftOut []string `json:"left_out,omitempty"` // paths that the commands wrote and the base does not ignore, at most leftOutMax
+	LeftOut []string `json:"left_out,omitempty"` // paths that the commands wrote and the base does not ignore, at most LeftOutMax
 	Lost    int      `json:"lost,omitempty"`     // how many there were
 }
 
 const stockNoteName = "layer.json"
 
-// leftOutMax is how many paths a note names.
-const leftOutMax = 20
+// LeftOutMax is how many paths a note names that were left out.
+const LeftOutMax = 20
 
 // Stock is what commands left that ran on a base which a person has: never what an agent, or the checks of a proposal,
 // wrote. It is read-only from the moment it has its name.
@@ -275,7 +275,7 @@ func (r Room) Take(ctx context.Context, w Source) error {
 		return err
 	}
 	r.note.Lost += len(others)
-	r.note.LeftOut = append(r.note.LeftOut, others[:min(len(others), leftOutMax-len(r.note.LeftOut))]...)
+	r.note.LeftOut = append(r.note.LeftOut, others[:min(len(others), LeftOutMax-len(r.note.LeftOut))]...)
 	if r.note.Roots, err = rootsOf(ctx, w.Host(), r.note.Tree, new); err != nil {
 		return err
 	}
