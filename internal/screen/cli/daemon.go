@@ -86,7 +86,7 @@ daemon that goes on from there. What waits for you goes on waiting.
 
 An agent that is working is interrupted, and what it had done is kept in a checkpoint. Then a named
 agent goes on where it was; a command begins anew on a fresh copy. With --wait all work comes to its
-end first. A change that waits for a person is not waited for.
+end first, the turn of an assistant too. A change that waits for a person is not waited for.
 
 While a change of the host is on trial it is refused: confirm that or roll it back first.`,
 		"  sallyport daemon stop\n  sallyport daemon stop --wait", exactly(), func(cmd *cobra.Command, _ []string) error {
@@ -135,15 +135,19 @@ func waitForRest(ctx context.Context, w io.Writer, c *client.Client, wait bool) 
 	defer tick.Stop()
 	for {
 		d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
-		if d.Working == 0 {
+		if err != nil || !wait {
+			return d, err
+		}
+		doing, err := underWay(ctx, c, d)
+		if doing == "" {
 			idle++
 		} else {
 			idle = 0
 		}
-		if err != nil || !wait || idle > 1 { // once may be between two steps
+		if err != nil || idle > 1 { // once may be between two steps
 			return d, err
 		}
-		if doing := client.Doing(d); doing != said && d.Working > 0 {
+		if doing != said && doing != "" {
 			said = doing
 			fmt.Fprintf(w, "waiting for %s\n", doing)
 		}
@@ -153,6 +157,29 @@ func waitForRest(ctx context.Context, w io.Writer, c *client.Client, wait bool) 
 		case <-tick.C:
 		}
 	}
+}
+
+// underWay says in words what a daemon does, for changes or else in conversations; "" = nothing.
+func underWay(ctx context.Context, c *client.Client, d api.Daemon) (string, error) {
+	if d.Working > 0 {
+		return client.Doing(d), nil
+	}
+	turns, err := inTurn(ctx, c)
+	switch {
+	case err != nil && d.API != api.Version: // of another version no more is known than that
+		return "", nil
+	case err != nil || len(turns) == 0:
+		return "", err
+	case len(turns) == 1:
+		return fmt.Sprintf("the turn of %s in %s", inert.Line(turns[0].Group), inert.Line(turns[0].ID)), nil
+	}
+	return fmt.Sprintf("the turn of %s in %s and %d more", inert.Line(turns[0].Group), inert.Line(turns[0].ID), len(turns)-1), nil
+}
+
+// inTurn are the chats of which the assistant is in the middle of a turn.
+func inTurn(ctx context.Context, c *client.Client) ([]api.Chat, error) {
+	all, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
+	return slices.DeleteFunc(all, func(t api.Chat) bool { return !t.Working }), err
 }
 
 // stopDaemon asks a daemon to end and waits until its process has. A descriptor of the
@@ -266,8 +293,7 @@ func makeWay(ctx context.Context, a *app, home string) error {
 	if err != nil || d.Keeper != nil || d.Working > 0 {
 		return nil
 	}
-	chats, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
-	if err != nil || slices.ContainsFunc(chats, func(t api.Chat) bool { return t.Working }) {
+	if turns, err := inTurn(ctx, c); err != nil || len(turns) > 0 {
 		return nil
 	}
 	fmt.Fprintln(a.Err, "the daemon that a command has started ends; sallyport serve starts the next one")

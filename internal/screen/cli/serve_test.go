@@ -88,3 +88,67 @@ func TestServeEndsADaemonForAKeeperAlone(t *testing.T) {
 		<-ended
 	}
 }
+
+// TestStopWithWaitWaitsForATurnToo holds that no assistant is interrupted by who has said that all work is to come to its end.
+func TestStopWithWaitWaitsForATurnToo(t *testing.T) {
+	for name, row := range map[string]struct {
+		words  []string
+		api    int // that the daemon speaks
+		broken bool
+		turns  int // how often it says that one is under way
+		asked  int // how often it was asked by the time it was stopped; -1 = it was not
+		told   string
+	}{
+		"without":                {words: []string{"daemon", "stop"}, api: api.Version, turns: 1000},
+		"a turn":                 {words: []string{"daemon", "stop", "--wait"}, api: api.Version, turns: 1, asked: 3, told: "waiting for the turn of echo in cht-00000001 and 1 more\n"},
+		"nothing":                {words: []string{"daemon", "stop", "--wait"}, api: api.Version, asked: 2},
+		"it cannot be seen":      {words: []string{"daemon", "stop", "--wait"}, api: api.Version, broken: true, asked: -1},
+		"it speaks another wire": {words: []string{"daemon", "stop", "--wait"}, api: api.Version + 7, broken: true, asked: 2},
+	} {
+		serves := exec.Command("sleep", "1000")
+		if err := serves.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- serves.Wait() }()
+		asked, stopped := 0, -1
+		mux := http.NewServeMux()
+		mux.HandleFunc(api.DaemonShow.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode(api.Daemon{PID: serves.Process.Pid, API: row.api})
+		})
+		mux.HandleFunc(api.ChatList.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
+			if asked++; row.broken {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			at := asked <= row.turns
+			_ = json.NewEncoder(w).Encode([]api.Chat{{ID: "cht-00000009", Group: "idle", Live: true}, {ID: "cht-00000001", Group: "echo", Working: at}, {ID: "cht-00000002", Group: "echo", Working: at}})
+		})
+		mux.HandleFunc(api.DaemonStop.Pattern(), func(w http.ResponseWriter, _ *http.Request) {
+			stopped = asked
+			_ = serves.Process.Kill()
+			_, _ = w.Write([]byte("{}"))
+		})
+		socket := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(l) }()
+
+		var out, errs bytes.Buffer
+		code := Main(Program{
+			In: strings.NewReader(""), Out: &out, Err: &errs, Dir: func() (string, error) { return "/", nil }, Getenv: func(string) string { return "/h" },
+			Connect: func(context.Context, string, bool) (*client.Client, error) { return client.New(socket), nil },
+		}, row.words)
+		server.Close()
+		<-served
+		if stopped != row.asked || (code == 0) != (row.asked >= 0) || row.asked >= 0 && errs.String() != row.told {
+			t.Errorf("%s: stopped after %d questions, exit %d: %s%s", name, stopped, code, out.String(), errs.String())
+		}
+		_ = serves.Process.Kill() // ended already is as good
+		<-ended
+	}
+}
