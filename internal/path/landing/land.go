@@ -176,17 +176,22 @@ func (l *Lander) commit(ctx context.Context, d *desk) error {
 }
 
 // sign has the commit signed, where it is to be, in the project by its owner; the host keeps it too. What cannot be signed does not land.
-func (d *desk) sign(ctx context.Context, host git.Dir, c git.Commit, in git.Import) (err error) {
+func (d *desk) sign(ctx context.Context, host git.Dir, c git.Commit, in git.Import) error {
 	if d.l.Signing == nil {
 		return nil
 	}
-	if d.l.NewCommit, err = d.Sign(ctx, d.ops, *d.l.Signing, c, in); err != nil {
+	signed, err := d.Sign(ctx, d.ops, *d.l.Signing, c, in)
+	if err != nil {
 		return Unsignable(d.l.Change, err)
 	}
-	if err := host.Adopt(ctx, "sign:adopt", d.Common(d.ops), d.l.NewCommit); err != nil {
+	if err := host.Adopt(ctx, "sign:adopt", d.Common(d.ops), signed); err != nil {
 		return err
 	}
-	return host.UpdateRef(ctx, "sign:ref", in.Ref, d.l.NewCommit, c.OID)
+	if err := host.UpdateRef(ctx, "sign:ref", in.Ref, signed, c.OID); err != nil {
+		return err
+	}
+	d.l.NewCommit = signed
+	return nil
 }
 
 // Unsignable is why a commit that is to be signed does not land.

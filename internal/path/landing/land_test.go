@@ -2,10 +2,15 @@ package landing_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
+	"sallyport/internal/base/problem"
+	"sallyport/internal/path/landing"
 	"sallyport/internal/who/person/persontest"
 )
 
@@ -96,5 +101,95 @@ func TestABranchThatIsNotCheckedOutMovesAlone(t *testing.T) {
 	}
 	if got := gitIn(t, r.Top, "", "rev-parse", "main"); got != string(done.NewCommit) {
 		t.Errorf("main is %s", got)
+	}
+}
+
+// TestWhatTheBranchHasDeletedItselfIsSkipped, also where a file of theirs has taken the place of the folder.
+func TestWhatTheBranchHasDeletedItselfIsSkipped(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1"), "dir/f": text("1")})
+	o := r.order(t, map[string]blob{"a": text("2"), "dir/f": {}})
+	gitIn(t, r.Top, "", "rm", "-q", "dir/f")
+	put(t, filepath.Join(r.Top, "dir"), "theirs", 0o644)
+	gitIn(t, r.Top, "", "add", "dir")
+	gitIn(t, r.Top, "", "commit", "-qm", "theirs")
+	if done := r.land(t, o); !slices.Equal(done.Skip, []string{"dir/f"}) || len(done.Edits) != 1 {
+		t.Errorf("skipped %q, edited %v", done.Skip, done.Edits)
+	}
+	if raw, _ := os.ReadFile(filepath.Join(r.Top, "dir")); string(raw) != "theirs" {
+		t.Errorf("dir holds %q", raw)
+	}
+	if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "" {
+		t.Errorf("status %q", out)
+	}
+}
+
+// TestAFileThatHasBecomeAFolderAsApprovedIsTakenAsItIs: in the work tree, or on the branch too.
+func TestAFileThatHasBecomeAFolderAsApprovedIsTakenAsItIs(t *testing.T) {
+	for name, committed := range map[string]bool{"in the work tree": false, "on the branch": true} {
+		t.Run(name, func(t *testing.T) {
+			r := testRepo(t, map[string]blob{"a": text("1"), "f2d": text("file")})
+			o := r.order(t, map[string]blob{"a": text("2"), "f2d": {}, "f2d/in/side": text("s")})
+			if err := os.Remove(filepath.Join(r.Top, "f2d")); err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(r.Top, "f2d/in/side"), "s", 0o644)
+			if committed {
+				gitIn(t, r.Top, "", "add", "-A")
+				gitIn(t, r.Top, "", "commit", "-qm", "theirs")
+			}
+			done := r.land(t, o)
+			if want := map[bool]int{true: 2, false: 0}[committed]; len(done.Skip) != want {
+				t.Errorf("skipped %q", done.Skip)
+			}
+			if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "" {
+				t.Errorf("status %q", out)
+			}
+			if got := gitIn(t, r.Top, "", "rev-parse", "main^{tree}"); got != gitIn(t, r.Top, "", "rev-parse", string(o.Source)+"^{tree}") {
+				t.Error("it is not what was approved")
+			}
+		})
+	}
+}
+
+// TestWhatIsToBeSignedLandsSignedOrNotAtAll: a program that fails leaves the branch and the host's refs as they were.
+func TestWhatIsToBeSignedLandsSignedOrNotAtAll(t *testing.T) {
+	keygen, err := exec.LookPath("ssh-keygen")
+	if err != nil {
+		t.Skip("SKIPPED: ssh-keygen is not installed")
+	}
+	r, o := plain(t)
+	home := t.TempDir()
+	key := filepath.Join(home, "key")
+	if out, err := exec.Command(keygen, "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	put(t, filepath.Join(home, ".gitconfig"), "[gpg]\n\tformat = ssh\n[commit]\n\tgpgsign = true\n[user]\n\tsigningkey = "+key+"\n", 0o600)
+	if o.Signing, err = r.Project.Signing(gittest.Context(t), home); err != nil || o.Signing == nil {
+		t.Fatalf("%+v, %v", o.Signing, err)
+	}
+	if err := os.Rename(key, key+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	before := look(t, r.Top)
+	j := &journal{}
+	if err := attempt(t, &landing.Lander{Host: beside}, o, j); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport approve chg-test0001 --unsigned" || j.row != nil {
+		t.Errorf("%v, next %q, row %+v", err, problem.Of(err).Next, j.row)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if refs := refsBeside(t, r); refs != "" {
+		t.Errorf("the try has left %s", refs)
+	}
+
+	if err := os.Rename(key+"-away", key); err != nil {
+		t.Fatal(err)
+	}
+	done := r.land(t, o)
+	if raw := gitIn(t, r.Top, "", "cat-file", "commit", "main"); !strings.Contains(raw, "\ngpgsig -----BEGIN SSH SIGNATURE-----") {
+		t.Errorf("it landed as %s", raw)
+	}
+	if refs := refsBeside(t, r); refs != string(done.NewCommit)+" commit\t"+done.Ref() {
+		t.Errorf("the host keeps %q, landed is %s", refs, done.NewCommit)
 	}
 }
