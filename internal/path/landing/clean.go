@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -31,11 +30,7 @@ func (s *step) deletes() bool  { return s.New.Absent() }
 
 // untouched reports whether f is the old file, as it was when the landing was computed.
 func (s *step) untouched(f found, fileMode bool) bool {
-	if !f.is(s.Old, fileMode) {
-		return false
-	}
-	return s.Old.Absent() || s.Old.Mode == git.Symlink ||
-		f.Stat.Mode&0o7777 == s.Perm && f.Stat.Uid == s.UID && f.Stat.Gid == s.GID
+	return f.is(s.Old, fileMode) && f.Stat.Mode&0o7777 == s.Perm && f.Stat.Uid == s.UID && f.Stat.Gid == s.GID
 }
 
 func (s *site) dirty(next, format string, args ...any) error {
@@ -155,20 +150,15 @@ func (s *site) vanishes(dir string, edits []git.Edit) error {
 // cleanParents refuses a file in the place of a folder that a new path needs.
 func (s *site) cleanParents(p string, edits []git.Edit) error {
 	for _, up := range folders([]string{p}) {
-		fd, err := beneath.Look(s.work.fd(), up)
-		if errors.Is(err, unix.ENOENT) {
-			return nil
-		}
-		if err != nil {
-			return s.unreadable(p, &inWay{up, "cannot be passed: " + err.Error()})
-		}
 		var st unix.Stat_t
-		err = unix.Fstat(fd, &st)
-		unix.Close(fd)
-		if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		switch err := s.work.stat(up, &st); {
+		case errors.Is(err, unix.ENOENT):
+			return nil
+		case err != nil:
+			return s.unreadable(p, &inWay{up, "cannot be passed: " + err.Error()})
+		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 			continue
-		}
-		if err == nil && deleted(up, edits) {
+		case deleted(up, edits):
 			return nil // it goes before the new path comes
 		}
 		return s.unreadable(p, &inWay{up, "is not a folder"})

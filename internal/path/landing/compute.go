@@ -3,6 +3,7 @@ package landing
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -172,7 +173,7 @@ func needed(folder string, edits []git.Edit) bool {
 	})
 }
 
-// folders returns every folder above the paths, each once, shallow ones first.
+// folders returns every folder above the paths, each once and before those below it.
 func folders(paths []string) []string {
 	seen := map[string]bool{}
 	var all []string
@@ -182,12 +183,7 @@ func folders(paths []string) []string {
 			all = append(all, up)
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int {
-		if n := strings.Count(a, "/") - strings.Count(b, "/"); n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
-	})
+	slices.Sort(all)
 	return all
 }
 
@@ -201,15 +197,15 @@ func (s *site) sound(edits []git.Edit) error {
 		if i > 0 && edits[i-1].Path == e.Path {
 			return refuse(e, "the change names that path twice")
 		}
-		if e.Path == "" || path.Clean(e.Path) != e.Path || path.IsAbs(e.Path) || strings.ContainsRune(e.Path, 0) {
-			return refuse(e, "that is no path below the work tree")
-		}
 		if !utf8.ValidString(e.Path) {
 			return refuse(e, "that name is not UTF-8")
 		}
+		if e.Path == "." || !fs.ValidPath(e.Path) || strings.ContainsRune(e.Path, 0) {
+			return refuse(e, "that is no path below the work tree")
+		}
 		for part := range strings.SplitSeq(e.Path, "/") {
-			if part == ".." || strings.EqualFold(part, ".git") {
-				return refuse(e, "that name is reserved for git, or leads out of the work tree")
+			if strings.EqualFold(part, ".git") {
+				return refuse(e, "that name is reserved for git")
 			}
 		}
 		for _, side := range []git.Entry{e.Old, e.New} {

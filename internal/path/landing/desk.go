@@ -45,8 +45,8 @@ type desk struct {
 // note is what a recovery reads from the desk.
 type note struct {
 	Steps []step `json:"steps"`
-	Made  []room `json:"made"` // folders that come, shallow ones first
-	Gone  []room `json:"gone"` // folders that may go, shallow ones first
+	Made  []room `json:"made"` // folders that come, each before those below it
+	Gone  []room `json:"gone"` // folders that may go, each before those below it
 }
 
 // room is a folder of the work tree and its empty likeness among the slots.

@@ -178,12 +178,14 @@ func remove(in *folder, p string) error {
 // dropEmpty removes the folders above p, up to one that stays, as far as they are empty, as git does.
 func (d *desk) dropEmpty(p, stays string) {
 	for up := path.Dir(p); up != stays; up = path.Dir(up) {
-		fd, name, err := d.common.parent(up)
-		if err != nil {
-			continue
-		}
-		err = d.ops.Do("ref:tidy", func() error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
-		unix.Close(fd)
+		err := d.ops.Do("ref:tidy", func() error {
+			fd, name, err := d.common.parent(up)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(fd)
+			return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+		})
 		if err != nil && !errors.Is(err, unix.ENOENT) {
 			return
 		}

@@ -1,0 +1,178 @@
+package landing
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/git"
+)
+
+var (
+	oneFile = git.Entry{Mode: git.File, OID: "1"}
+	another = git.Entry{Mode: git.File, OID: "2"}
+	program = git.Entry{Mode: git.Executable, OID: "1"}
+	aLink   = git.Entry{Mode: git.Symlink, OID: "1"}
+)
+
+func TestAFolderIsNeededByWhatComesBelowItOnly(t *testing.T) {
+	edits := []git.Edit{{Path: "come/deep/x", New: oneFile}, {Path: "gone/x", Old: oneFile}, {Path: "stays", Old: oneFile, New: another}}
+	for folder, want := range map[string]bool{
+		"come": true, "come/deep": true, "come/dee": false, "come/deep/x": false, "gone": false, "stays": false, "elsewhere": false,
+	} {
+		if needed(folder, edits) != want {
+			t.Errorf("%s is needed: %t", folder, !want)
+		}
+	}
+	for path, want := range map[string]bool{"gone/x": true, "gone": false, "stays": false, "come/deep/x": false, "zz": false} {
+		if deleted(path, edits) != want {
+			t.Errorf("%s is deleted: %t", path, !want)
+		}
+	}
+}
+
+func TestAFolderComesBeforeThoseBelowIt(t *testing.T) {
+	got := folders([]string{"b/c/d/file", "a/z/file", "b/other", "top", "a-b/file"})
+	if want := []string{"a", "a-b", "a/z", "b", "b/c", "b/c/d"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What a landing finds counts as untouched only if it is the old file, and has its rights and its owner still.
+func TestAFileIsUntouchedWithItsRightsAndItsOwnerOnly(t *testing.T) {
+	was := step{Edit: git.Edit{Old: oneFile, New: another}, Perm: 0o640, UID: 1, GID: 2}
+	for name, c := range map[string]struct {
+		change func(*found)
+		want   bool
+	}{
+		"as it was":      {func(*found) {}, true},
+		"other bytes":    {func(f *found) { f.OID = "2" }, false},
+		"gone":           {func(f *found) { *f = found{} }, false},
+		"a link now":     {func(f *found) { f.Mode = git.Symlink }, false},
+		"other rights":   {func(f *found) { f.Stat.Mode = unix.S_IFREG | 0o600 }, false},
+		"a set-uid bit":  {func(f *found) { f.Stat.Mode |= unix.S_ISUID }, false},
+		"another owner":  {func(f *found) { f.Stat.Uid = 3 }, false},
+		"another group":  {func(f *found) { f.Stat.Gid = 3 }, false},
+		"read meanwhile": {func(f *found) { f.Stat.Atim.Sec++ }, true},
+	} {
+		f := found{Entry: oneFile, Exists: true, Stat: unix.Stat_t{Mode: unix.S_IFREG | 0o640, Uid: 1, Gid: 2}}
+		c.change(&f)
+		if was.untouched(f, true) != c.want {
+			t.Errorf("%s: untouched %t", name, !c.want)
+		}
+	}
+}
+
+func TestWhatIsFoundIsAnEntryByItsBytesAndByTheModeThatCounts(t *testing.T) {
+	here := func(e git.Entry) found { return found{Entry: e, Exists: true} }
+	folder := found{Exists: true, Stat: unix.Stat_t{Mode: unix.S_IFDIR}}
+	for name, c := range map[string]struct {
+		is      found
+		want    git.Entry
+		counted bool // executable bits mean something
+		same    bool
+	}{
+		"the same":                        {here(oneFile), oneFile, true, true},
+		"other bytes":                     {here(oneFile), another, false, false},
+		"a program for a file":            {here(program), oneFile, true, false},
+		"where modes mean nothing":        {here(program), oneFile, false, true},
+		"the other way round":             {here(oneFile), program, false, true},
+		"a link for a file":               {here(aLink), oneFile, false, false},
+		"a file for a link":               {here(oneFile), aLink, false, false},
+		"nothing where nothing is wanted": {found{}, git.Entry{}, true, true},
+		"something there":                 {here(oneFile), git.Entry{}, true, false},
+		"a folder there":                  {folder, git.Entry{}, true, false},
+		"a folder for a file":             {folder, oneFile, true, false},
+		"nothing for a file":              {found{}, oneFile, true, false},
+	} {
+		if c.is.is(c.want, c.counted) != c.same {
+			t.Errorf("%s: the same %t", name, !c.same)
+		}
+	}
+	if !folder.isFolder() || here(oneFile).isFolder() || (found{Stat: folder.Stat}).isFolder() {
+		t.Error("a folder is what is there and is one")
+	}
+}
+
+func TestOneBranchIsTakenOutOfThePackedOnesWithWhatItPeelsTo(t *testing.T) {
+	const head, team, peeled, newer = "# pack-refs with: peeled fully-peeled sorted refs/heads/team/new\n", "11 refs/heads/team\n", "^22\n", "33 refs/heads/team/new\n"
+	for name, c := range map[string]struct {
+		raw, rest string
+		found     bool
+	}{
+		"it is in the middle":       {head + team + peeled + newer + "44 refs/tags/x\n" + peeled, head + team + peeled + "44 refs/tags/x\n" + peeled, true},
+		"it peels":                  {head + newer + peeled + team, head + team, true},
+		"another one peels":         {head + team + peeled, head + team + peeled, false},
+		"longer and shorter names":  {"1 refs/heads/team/newer\n2 refs/heads/team/ne\n", "1 refs/heads/team/newer\n2 refs/heads/team/ne\n", false},
+		"the last line has no end":  {head + team + strings.TrimSuffix(newer, "\n"), head + team, true},
+		"a remark of the same form": {"# refs/heads/team/new\n" + team, "# refs/heads/team/new\n" + team, false},
+		"nothing":                   {"", "", false},
+	} {
+		if rest, found := withoutRef([]byte(c.raw), "refs/heads/team/new"); string(rest) != c.rest || found != c.found {
+			t.Errorf("%s: %q, %t", name, rest, found)
+		}
+	}
+}
+
+func TestTheRightsOfWhatReplacesAFileAreItsOwnButForGitsBit(t *testing.T) {
+	for _, c := range []struct {
+		perm     uint32
+		old, new git.Mode
+		want     uint32
+	}{
+		{0o640, git.File, git.File, 0o640},
+		{0o4755, git.Executable, git.Executable, 0o755},
+		{0o2640, git.File, git.Executable, 0o750},
+		{0o600, git.File, git.Executable, 0o700},
+		{0o044, git.File, git.Executable, 0o155},
+		{0o755, git.Executable, git.File, 0o644},
+		{0o6711, git.Executable, git.File, 0o600},
+	} {
+		st := &step{Edit: git.Edit{Old: git.Entry{Mode: c.old}, New: git.Entry{Mode: c.new}}, Perm: c.perm}
+		if got := permission(st); got != c.want {
+			t.Errorf("%o of %s becomes %o as %s, want %o", c.perm, c.old, got, c.new, c.want)
+		}
+	}
+}
+
+func TestManyPathsAreNamedByTheFirstTen(t *testing.T) {
+	paths := strings.Split("a b c d e f g h i j k l", " ")
+	if got := listed(paths[:10]); got != "a, b, c, d, e, f, g, h, i, j" {
+		t.Errorf("ten: %s", got)
+	}
+	if got := listed(paths); got != "a, b, c, d, e, f, g, h, i, j and 2 more" {
+		t.Errorf("twelve: %s", got)
+	}
+}
+
+// A path that is no file of a work tree reaches neither a tree nor a disk.
+func TestOnlySoundEditsGetPastTheLastDoor(t *testing.T) {
+	s := &site{}
+	for path, want := range map[string]bool{
+		"a": true, "a/b": true, "..a": true, ".gitignore": true, "a/.gitx": true, "é": true,
+		"": false, "/a": false, "a/": false, "./a": false, "a//b": false, "..": false, "../a": false, "a/../b": false,
+		".git": false, ".git/config": false, "a/.GiT/hooks": false, "a\x00b": false, "\xff": false, ".": false,
+	} {
+		if err := s.sound([]git.Edit{{Path: path, New: oneFile}}); (err == nil) != want {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	for _, mode := range []git.Mode{git.File, git.Executable, git.Symlink, git.Submodule, git.Folder, "100600", ""} {
+		want := mode == git.File || mode == git.Executable || mode == git.Symlink
+		side := git.Entry{Mode: mode, OID: "1"}
+		if err := s.sound([]git.Edit{{Path: "a", New: side}}); (err == nil) != want {
+			t.Errorf("a new file of mode %q: %v", mode, err)
+		}
+		if err := s.sound([]git.Edit{{Path: "a", Old: side}}); (err == nil) != want {
+			t.Errorf("an old file of mode %q: %v", mode, err)
+		}
+	}
+	if err := s.sound([]git.Edit{{Path: "a", New: oneFile}, {Path: "a", New: another}}); err == nil {
+		t.Error("one path twice")
+	}
+	if err := s.sound([]git.Edit{{Path: "a", New: oneFile}, {Path: "b", New: oneFile}}); err != nil {
+		t.Errorf("two paths: %v", err)
+	}
+}
