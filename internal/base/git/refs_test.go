@@ -33,7 +33,7 @@ func TestABranchIsNotMadeWhereALinkOrAnEmptyWorkTreeStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := p.Common(disk.Ops{})
-	for name, want := range map[string]string{"empty": "a work tree has checked it out", "link": "a symbolic name", "HEAD": "no branch of this name", "main/below": "no branch below it", "new": "", "main": ""} {
+	for name, want := range map[string]string{"empty": "a work tree has checked it out", "link": "a symbolic name", "HEAD": "no branch of this name", "-x": "no branch of this name", "a..b": "no branch of this name", "main/below": "no branch below it", "main/below/deep": "no branch below it", "new": "", "main": ""} {
 		there, err := d.Branch(t.Context(), name)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || there != (name == "main") {
 			t.Errorf("%s: %v, %v", name, there, err)

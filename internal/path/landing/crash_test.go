@@ -57,6 +57,7 @@ func (w *world) copy(t *testing.T) (repo, landing.Order) {
 		*path = strings.Replace(*path, w.template, top, 1)
 	}
 	r, o := repo{p, p.Common(disk.Ops{})}, w.order
+	r.closes(t)
 	o.Project, o.Edits = r.Project, slices.Clone(o.Edits)
 	return r, o
 }

@@ -74,7 +74,39 @@ func openRepo(t tb, top string) repo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return repo{p, p.Common(disk.Ops{})}
+	r := repo{p, p.Common(disk.Ops{})}
+	r.closes(t)
+	return r
+}
+
+// closes has a test fail that leaves a file of the repository open at its end.
+func (r repo) closes(t tb) {
+	t.Cleanup(func() {
+		for at, n := range openBelow(t, r) {
+			t.Errorf("%s is open still, %d times", at, n)
+		}
+	})
+}
+
+// openBelow counts what this process has open of a repository, by its name. A daemon lands for months: one descriptor of each way through would
+// be its end.
+func openBelow(t tb, r repo) map[string]int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := map[string]int{}
+	for _, fd := range fds {
+		at, _ := os.Readlink(filepath.Join("/proc/self/fd", fd.Name()))
+		for _, top := range []string{r.Top, r.CommonDir} {
+			if at == top || strings.HasPrefix(at, top+"/") {
+				open[at]++
+				break
+			}
+		}
+	}
+	return open
 }
 
 // newRepo makes a repository whose main holds files.

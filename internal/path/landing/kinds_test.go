@@ -1,6 +1,7 @@
 package landing_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
@@ -218,4 +220,153 @@ func TestASparseCheckoutStaysSparse(t *testing.T) {
 		t.Errorf("status after the rollback %q", status)
 	}
 	gitIn(t, r.Top, "", "sparse-checkout", "disable")
+}
+
+// TestAFolderThatComesIsOfTheGroupOfASetGroupFolderAboveIt: what git and mkdir would have made there.
+func TestAFolderThatComesIsOfTheGroupOfASetGroupFolderAboveIt(t *testing.T) {
+	r := testRepo(t, map[string]blob{"team/a": text("1"), "own/a": text("1")})
+	team := filepath.Join(r.Top, "team")
+	gid := os.Getgid()
+	if os.Geteuid() == 0 {
+		gid = 54323
+		if err := os.Chown(team, -1, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(team, 0o755|os.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	r.land(t, r.order(t, map[string]blob{"team/deep/er/x": text("1"), "own/deep/x": text("1"), "top/x": text("1")}))
+	for p, set := range map[string]bool{"team/deep": true, "team/deep/er": true, "own/deep": false, "top": false} {
+		st, err := os.Stat(filepath.Join(r.Top, p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, group := os.FileMode(0o755), os.Getgid()
+		if set {
+			want, group = want|os.ModeSetgid, gid
+		}
+		if got := st.Mode() &^ os.ModeDir; got != want || int(st.Sys().(*syscall.Stat_t).Gid) != group {
+			t.Errorf("%s has mode %v and group %d", p, got, st.Sys().(*syscall.Stat_t).Gid)
+		}
+	}
+}
+
+// TestAFolderThatGoesComesBackAsItWas: its landing is taken back after it was emptied and removed.
+func TestAFolderThatGoesComesBackAsItWas(t *testing.T) {
+	r, o := rich(t, t.TempDir())
+	for p, perm := range map[string]os.FileMode{"only": 0o710, "only/deep": 0o750 | os.ModeSticky, "only/deep/one": 0o600} {
+		if err := os.Chmod(filepath.Join(r.Top, p), perm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	marked := unix.Setxattr(filepath.Join(r.Top, "only/deep"), "user.mine", []byte("kept"), 0) == nil
+	before, emptied := look(t, r.Top), false
+	j := &journal{}
+	ops := disk.Ops{Around: func(op string, do func() error) error {
+		if op == "index:write" && !emptied {
+			_, err := os.Stat(filepath.Join(r.Top, "only"))
+			emptied = os.IsNotExist(err)
+			return unix.ENOSPC
+		}
+		return do()
+	}}
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if !emptied || j.row.State != landing.Undone {
+		t.Errorf("emptied %t, %s %q", emptied, j.row.State, j.row.Reason)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	value := make([]byte, 10)
+	if n, err := unix.Getxattr(filepath.Join(r.Top, "only/deep"), "user.mine", value); marked && (err != nil || string(value[:n]) != "kept") {
+		t.Errorf("its extended attribute is %q, %v", value[:max(n, 0)], err)
+	}
+}
+
+// TestNoAttributeThatGrantsARightIsCopied: what a person has marked a file with stays, a capability does not.
+func TestNoAttributeThatGrantsARightIsCopied(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1")})
+	a := filepath.Join(r.Top, "a")
+	for name, value := range map[string]string{"user.mine": "kept", "user.empty": ""} {
+		if err := unix.Setxattr(a, name, []byte(value), 0); err != nil {
+			t.Skipf("SKIPPED: no extended attributes here: %v", err)
+		}
+	}
+	capable := unix.Setxattr(a, "security.capability", []byte("\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), 0) == nil
+	r.land(t, r.order(t, map[string]blob{"a": text("2")}))
+	value := make([]byte, 64)
+	for name, want := range map[string]string{"user.mine": "kept", "user.empty": ""} {
+		if n, err := unix.Getxattr(a, name, value); err != nil || string(value[:n]) != want {
+			t.Errorf("%s is %q, %v", name, value[:max(n, 0)], err)
+		}
+	}
+	if n, err := unix.Getxattr(a, "security.capability", value); err == nil {
+		t.Errorf("it has a capability: %q", value[:n])
+	}
+	t.Logf("with a capability: %t", capable)
+}
+
+// TestALinkWhoseTargetCannotBeIsNotLanded: a tree may say what no file system holds.
+func TestALinkWhoseTargetCannotBeIsNotLanded(t *testing.T) {
+	for name, c := range map[string]struct {
+		target string
+		lands  bool
+	}{
+		"one byte": {"x", true}, "the longest": {strings.Repeat("x", 4095), true},
+		"none": {"", false}, "too long": {strings.Repeat("x", 4096), false}, "one that ends in the middle": {"a\x00b", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testRepo(t, map[string]blob{"a": text("1")})
+			before := look(t, r.Top)
+			j := &journal{}
+			if err := attempt(t, &landing.Lander{Host: beside}, r.order(t, map[string]blob{"link": link(c.target)}), j); err != nil {
+				t.Fatal(err)
+			}
+			to, err := os.Readlink(filepath.Join(r.Top, "link"))
+			if c.lands && (j.row.State != landing.Landed || to != c.target) {
+				t.Errorf("%s %q, %q, %v", j.row.State, j.row.Reason, to, err)
+			}
+			if !c.lands && (j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "a link's target has")) {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), before); !c.lands && d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestABranchThatTheMainWorkTreeHoldsIsNotMovedFromALinkedOne, and the HEAD of a bare repository holds none.
+func TestABranchThatTheMainWorkTreeHoldsIsNotMovedFromALinkedOne(t *testing.T) {
+	main := testRepo(t, map[string]blob{"a": text("1")})
+	top := filepath.Join(t.TempDir(), "linked")
+	gitIn(t, main.Top, "", "worktree", "add", "-q", "-b", "away", top)
+	r := openRepo(t, top)
+	o := r.order(t, map[string]blob{"a": text("2")})
+	o.WorkTree = false
+	before := look(t, main.Top)
+	if err := attempt(t, &landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), main.CommonDir) {
+		t.Errorf("%v", err)
+	}
+	if d := differ(look(t, main.Top), before); d != "" {
+		t.Error(d)
+	}
+	gitIn(t, main.Top, "", "config", "core.bare", "true")
+	if done := r.land(t, o); gitIn(t, top, "", "rev-parse", "main") != string(done.NewCommit) {
+		t.Error("main did not move")
+	}
+}
+
+// TestAnIndexOfAnySizeIsNotRead: a sparse file costs nothing, and can claim as much as it likes.
+func TestAnIndexOfAnySizeIsNotRead(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1")})
+	if err := os.Truncate(filepath.Join(r.GitDir, "index"), 512<<20+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&landing.Lander{Host: beside}).Inspect(gittest.Context(t), r.Project, "main"); !errors.Is(err, landing.ErrOddState) || !strings.Contains(err.Error(), "536870913 bytes") {
+		t.Errorf("%v", err)
+	}
 }

@@ -1,12 +1,15 @@
 package landing_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
@@ -120,6 +123,91 @@ func rename(body string) func(string) {
 	}
 }
 
+// TestAModeAndAnOwnerThatAPersonGivesMeanwhileStay: git knows neither, and what replaces a file has those that it had when it was looked at.
+func TestAModeAndAnOwnerThatAPersonGivesMeanwhileStay(t *testing.T) {
+	rows := map[string]func(path string) error{
+		"a mode": func(path string) error { return os.Chmod(path, 0o600) },
+	}
+	if os.Geteuid() == 0 {
+		rows["an owner"] = func(path string) error { return os.Lchown(path, 54321, -1) }
+		rows["a group"] = func(path string) error { return os.Lchown(path, -1, 54321) }
+	}
+	for name, give := range rows {
+		for _, path := range []string{"a.txt", "dir/gone", "link"} {
+			if name == "a mode" && path == "link" {
+				continue
+			}
+			t.Run(name+" of "+path, func(t *testing.T) {
+				r, o := rich(t, t.TempDir())
+				var before picture
+				l := &landing.Lander{Host: beside, Ops: meddle("ref:update", true, func() {
+					if err := give(filepath.Join(r.Top, path)); err != nil {
+						t.Error(err)
+					}
+					before = picture{tree: walk(t, r.Top, ".git")}
+				})}
+				j := &journal{}
+				if err := attempt(t, l, o, j); err != nil {
+					t.Fatal(err)
+				}
+				if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "somebody changed "+path) {
+					t.Errorf("%s %q", j.row.State, j.row.Reason)
+				}
+				if d := differTree(walk(t, r.Top, ".git"), before.tree); len(d) > 0 {
+					t.Errorf("%q", d)
+				}
+			})
+		}
+	}
+}
+
+// TestALockThatAPersonTakesAsOursIsGivenBackStays: between the look at a lock and its removal their git may have come.
+func TestALockThatAPersonTakesAsOursIsGivenBackStays(t *testing.T) {
+	for _, c := range []struct {
+		op, lock string
+		fails    bool // the landing is taken back
+	}{{"index:unlock", "index.lock", false}, {"ref:unlock", "refs/heads/team/new.lock", true}, {"packed:unlock", "packed-refs.lock", true}} {
+		for _, theirs := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, theirs %t", c.op, theirs), func(t *testing.T) {
+				r, o := plain(t)
+				want := landing.Landed
+				if c.fails {
+					o.Branch, o.WorkTree, o.New = "team/new", false, true
+					want = landing.Undone
+				}
+				lock := filepath.Join(r.CommonDir, c.lock)
+				meddled := false
+				inner := disk.Ops{}
+				if c.fails {
+					inner = failingAfterTheBranch(&disktest.Crash{At: -1}, func() {})
+				}
+				ops := disk.Ops{Around: func(op string, do func() error) error {
+					if op == c.op && !meddled {
+						meddled = true
+						if err := os.Remove(lock); err != nil {
+							t.Error(err)
+						}
+						if theirs {
+							put(t, lock, "theirs", 0o644)
+						}
+					}
+					return inner.Do(op, do)
+				}}
+				j := &journal{}
+				if err := attempt(t, &landing.Lander{Host: beside, Ops: ops, Wait: 30 * time.Millisecond}, o, j); err != nil {
+					t.Fatal(err)
+				}
+				if !meddled || j.row.State != want {
+					t.Errorf("meddled %t, %s %q", meddled, j.row.State, j.row.Reason)
+				}
+				if raw, err := os.ReadFile(lock); theirs && string(raw) != "theirs" || !theirs && err == nil {
+					t.Errorf("the lock: %q, %v", raw, err)
+				}
+			})
+		}
+	}
+}
+
 // TestAFileOpenForWritingIsLeftToItsProgram: its next write would go to a file that was taken away.
 func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
 	persontest.Ordinary(t, "a lease is for the owner of a file")
@@ -185,6 +273,162 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 		if len(others) != 1 {
 			t.Errorf("kept beside it: %v", others)
 		}
+	}
+}
+
+// TestAnEditInAnOldFileThatWasTakenAwayIsKept: one that nobody has written for a while is told by its stamp, and any part of that may tell.
+func TestAnEditInAnOldFileThatWasTakenAwayIsKept(t *testing.T) {
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for name, c := range map[string]struct {
+		words string // "" = nobody writes
+		back  bool   // its time is put back
+	}{
+		"nobody writes":               {},
+		"as many bytes":               {words: "a mad\n"},
+		"more bytes, at the old time": {words: "late words", back: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := rich(t, t.TempDir())
+			if err := os.Chtimes(filepath.Join(r.Top, "a.txt"), old, old); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = tryGit(r.Top, "", "update-index", "--refresh")
+			slot := ""
+			l := &landing.Lander{Host: beside, Ops: meddle("index:swap", true, func() {
+				found, _ := filepath.Glob(filepath.Join(r.GitDir, "sallyport-lnd-*/slots/*"))
+				for _, at := range found {
+					if raw, err := os.ReadFile(at); err != nil || string(raw) != "a old\n" {
+						continue
+					}
+					if slot = at; c.words != "" {
+						overwrite(c.words)(at)
+					}
+					if c.back {
+						if err := os.Chtimes(at, old, old); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil || j.row.State != landing.Landed || slot == "" {
+				t.Fatalf("%v, slot %q, %+v", err, slot, j.row)
+			}
+			_, path, kept := strings.Cut(j.row.Reason, "your version of a.txt is kept as ")
+			if raw, _ := os.ReadFile(path); kept != (c.words != "") || string(raw) != c.words {
+				t.Errorf("%q, kept %q", j.row.Reason, raw)
+			}
+		})
+	}
+}
+
+// TestWhatAPersonStagesMeanwhileIsRefusedAndStays: before the index is locked their git may do as it likes.
+func TestWhatAPersonStagesMeanwhileIsRefusedAndStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(t *testing.T, r repo)
+		words string
+	}{
+		"other bytes": {func(t *testing.T, r repo) {
+			gitIn(t, r.Top, "", "update-index", "--cacheinfo", "100644,"+gitIn(t, r.Top, "theirs", "hash-object", "-w", "--stdin")+",a")
+		}, "somebody staged a "},
+		"a path is to be left alone": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "update-index", "--skip-worktree", "gone") }, "somebody staged gone "},
+		"a path is announced": {func(t *testing.T, r repo) {
+			put(t, filepath.Join(r.Top, "new/n"), "n\n", 0o644)
+			gitIn(t, r.Top, "", "add", "-N", "new/n")
+		}, "somebody staged new/n "},
+		"a path goes": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "rm", "-q", "--cached", "dir/f") }, "somebody staged dir/f "},
+		"a file in a folder's place": {func(t *testing.T, r repo) {
+			put(t, filepath.Join(r.Top, "new"), "mine", 0o644)
+			gitIn(t, r.Top, "", "add", "new")
+			os.Remove(filepath.Join(r.Top, "new"))
+		}, "new is staged and not committed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			var before picture
+			l := &landing.Lander{Host: beside, Ops: meddle("desk:commit", true, func() { c.do(t, r); before = look(t, r.Top) })}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, c.words) {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// TestAnEntryThatIsAssumedUnchangedStaysSo: a person told their git so, whatever lands at that path and goes back.
+func TestAnEntryThatIsAssumedUnchangedStaysSo(t *testing.T) {
+	for name, fails := range map[string]bool{"it lands": false, "it is taken back": true} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			gitIn(t, r.Top, "", "update-index", "--assume-unchanged", "a", "gone")
+			before, swaps := gitIn(t, r.Top, "", "ls-files", "-s", "-v"), 0
+			l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+				err := do()
+				if op == "index:swap" {
+					if swaps++; fails && swaps == 1 {
+						return unix.ENOSPC
+					}
+				}
+				return err
+			}}}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			after := gitIn(t, r.Top, "", "ls-files", "-s", "-v")
+			if fails && (j.row.State != landing.Undone || swaps != 2 || after != before) {
+				t.Errorf("%s %q after %d swaps, and the index has\n%s\nnot\n%s", j.row.State, j.row.Reason, swaps, after, before)
+			}
+			if !fails && (j.row.State != landing.Landed || !strings.HasPrefix(after, "h ") || strings.Count("\n"+after, "\nh ") != 1) {
+				t.Errorf("%s %q, and the index has\n%s", j.row.State, j.row.Reason, after)
+			}
+		})
+	}
+}
+
+// TestABranchThatMovesWhileItIsTakenBackIsLeftToWhoMovedIt: under its lock too, for a git may have been at it already.
+func TestABranchThatMovesWhileItIsTakenBackIsLeftToWhoMovedIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		branch, op string
+		made       bool
+	}{"one that was there": {"main", "ref:lock", false}, "one that it has made": {"team/new", "packed:lock", true}} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			o.Branch, o.WorkTree, o.New = c.branch, !c.made, c.made
+			moved, theirs := false, ""
+			l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+				err := do()
+				switch {
+				case op == "ref:update":
+					moved = true
+					return unix.ENOSPC
+				case op == c.op && moved && theirs == "":
+					theirs = gitIn(t, r.Top, "", "commit-tree", "-p", "refs/heads/"+c.branch, "-m", "theirs", "main^{tree}")
+					put(t, filepath.Join(r.CommonDir, "refs/heads", c.branch), theirs+"\n", 0o644)
+				}
+				return err
+			}}}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if theirs == "" || j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, "got a new commit") {
+				t.Errorf("theirs %q, %s %q", theirs, j.row.State, j.row.Reason)
+			}
+			recoverAll(t, j, disk.Ops{})
+			if at := gitIn(t, r.Top, "", "rev-parse", "refs/heads/"+c.branch); at != theirs {
+				t.Errorf("%s is at %s, and theirs is %s", c.branch, at, theirs)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
 	}
 }
 

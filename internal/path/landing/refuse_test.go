@@ -58,6 +58,19 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		}, landing.ErrOddState, "git am is under way", "am --continue"},
 		{"cherry-pick under way", run("! cherry-pick conflicting"), landing.ErrOddState, "a cherry-pick is under way", "cherry-pick --continue"},
 		{"revert under way", run("! revert main~1"), landing.ErrOddState, "a revert is under way", "revert --continue"},
+		{"several cherry-picks under way", func(t *testing.T, r repo, _ *landing.Order) {
+			if err := os.Mkdir(filepath.Join(r.GitDir, "sequencer"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, landing.ErrOddState, "a cherry-pick or revert of several commits is under way", "status"},
+		{"HEAD names no branch", write(".git/HEAD", "ref: refs/remotes/main\n"), landing.ErrOddState, `names "refs/remotes/main", which is no branch`, "status"},
+		{"HEAD of a newer kind of repository", write(".git/HEAD", "ref: refs/heads/.invalid\n"), landing.ErrOddState, "which is no branch", "status"},
+		{"index is no file", func(t *testing.T, r repo, _ *landing.Order) {
+			os.Remove(filepath.Join(r.GitDir, "index"))
+			if err := os.Mkdir(filepath.Join(r.GitDir, "index"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, landing.ErrOddState, "is not a regular file", "status"},
 		{"bisect under way", run("bisect start", "bisect bad main"), landing.ErrOddState, "a bisect is under way", "bisect reset"},
 		{"detached HEAD", run("checkout -q --detach"), landing.ErrOddState, "detached HEAD", "switch"},
 		{"index locked", write(".git/index.lock", ""), landing.ErrOddState, "index.lock", "rm -i"},
@@ -98,6 +111,18 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		{"branch checked out in another work tree too", func(t *testing.T, r repo, _ *landing.Order) {
 			gitIn(t, r.Top, "", "worktree", "add", "-q", "--force", filepath.Join(t.TempDir(), "w"), "main")
 		}, landing.ErrBranch, `"main" is checked out`, "worktree list"},
+		{"branch checked out since", func(_ *testing.T, _ repo, o *landing.Order) { o.WorkTree = false }, landing.ErrBranch, `"main" was checked out`, "switch BRANCH"},
+		{"branch being bisected in another work tree", func(t *testing.T, r repo, o *landing.Order) {
+			w := filepath.Join(t.TempDir(), "w")
+			gitIn(t, r.Top, "", "switch", "-qc", "elsewhere")
+			gitIn(t, r.Top, "", "worktree", "add", "-q", w, "main")
+			gitIn(t, w, "", "bisect", "start", "main", "main~2")
+			o.WorkTree = false
+		}, landing.ErrBranch, "in another work tree", "worktree list"},
+		{"branch is another name of one", func(t *testing.T, r repo, o *landing.Order) {
+			gitIn(t, r.Top, "", "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+			o.Branch, o.WorkTree = "alias", false
+		}, landing.ErrBranch, `"alias" is only another name of a branch`, "branch --list"},
 		{"branch being rebased in another work tree", func(t *testing.T, r repo, o *landing.Order) {
 			w := filepath.Join(t.TempDir(), "w")
 			gitIn(t, r.Top, "", "switch", "-qc", "elsewhere")
@@ -127,6 +152,11 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			write("d2f/more", "m")(t, r, o)
 			run("add d2f", "commit -qm newer")(t, r, o)
 		}, landing.ErrDrift, "d2f/more changed on main", "log main"},
+		{"the branch has a folder where a file is to go", func(t *testing.T, r repo, o *landing.Order) {
+			run("rm -q gone")(t, r, o)
+			write("gone/x", "x")(t, r, o)
+			run("add gone", "commit -qm newer")(t, r, o)
+		}, landing.ErrDrift, "gone changed on main", "log main -- gone"},
 		{"touched file edited", write("a", "mine\n"), landing.ErrDirty, "a has changes in the work tree", "diff -- a"},
 		{"touched file deleted", func(t *testing.T, r repo, _ *landing.Order) { os.Remove(filepath.Join(r.Top, "a")) }, landing.ErrDirty, "a is deleted", "status -- a"},
 		{"touched file's mode changed", func(t *testing.T, r repo, _ *landing.Order) { os.Chmod(filepath.Join(r.Top, "a"), 0o755) }, landing.ErrDirty, "a has changes", "diff -- a"},
@@ -163,6 +193,14 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			run("add d2f/mine")(t, r, o)
 			os.Remove(filepath.Join(r.Top, "d2f/mine"))
 		}, landing.ErrDirty, "d2f/mine is staged", "diff --cached"},
+		{"staged file where a folder is needed", func(t *testing.T, r repo, o *landing.Order) {
+			write("new", "mine")(t, r, o)
+			run("add new")(t, r, o)
+			os.Remove(filepath.Join(r.Top, "new"))
+		}, landing.ErrDirty, "new is staged and not committed, and new/n is to land in its place", "diff --cached -- new"},
+		{"folder with work of theirs in a folder that becomes a file", write("d2f/deep/mine", "m"), landing.ErrDirty, "d2f/deep is untracked or ignored", "ls -la"},
+		{"attributes that are not committed, and too many", write(".gitattributes", strings.Repeat("# words\n", 8<<10)+"#"), landing.ErrDirty, ".gitattributes is not committed and has more than 65536 bytes", "ls -l"},
+		{"a path twice", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits = append(o.Edits, o.Edits[0]) }, nil, "names that path twice", "status"},
 		{"a path outside", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].Path = "../x" }, nil, `"../x" cannot land`, "status"},
 		{"a path in .git", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].Path = "dir/.GIT/config" }, nil, "cannot land", "status"},
 		{"a submodule", func(_ *testing.T, _ repo, o *landing.Order) { o.Edits[0].New.Mode = git.Submodule; o.Source = "" }, nil, "lands no submodule", "status"},
