@@ -1,15 +1,15 @@
 package rehearsal
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"go/version"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/port/sandbox"
@@ -55,12 +55,11 @@ func lacksModule(p sandbox.Person, source string, names []string) (lack, fix str
 		return "", ""
 	}
 	cache := p.GoModules()
-	_, versions := readGoMod(source)
+	_, required := readGoMod(source)
 	var absent []string
-	for _, name := range names {
-		v := versions[name]
-		if info, err := os.Stat(filepath.Join(cache, escaped(name)+"@"+escaped(v))); v != "" && (err != nil || !info.IsDir()) {
-			absent = append(absent, name+"@"+v)
+	for _, m := range required {
+		if slices.Contains(names, m.Path) && !isCached(cache, m) {
+			absent = append(absent, m.String())
 		}
 	}
 	if len(absent) == 0 {
@@ -91,51 +90,38 @@ func goVersion(path string) string {
 }
 
 // readGoMod reads which Go the go.mod of a source asks for, such as 1.26.0, and the versions of modules that it requires, without those
-// that it replaces. What is not there asks for nothing.
-func readGoMod(source string) (wants string, versions map[string]string) {
-	versions = map[string]string{}
-	raw, err := os.ReadFile(filepath.Join(source, "go.mod"))
+// that it replaces. What is not there, or is no go.mod, asks for nothing: the build itself says what is wrong with it.
+func readGoMod(source string) (wants string, required []module.Version) {
+	path := filepath.Join(source, "go.mod")
+	raw, err := os.ReadFile(path)
 	if err != nil {
-		return "", versions
+		return "", nil
 	}
-	var replaced []string
-	block := ""
-	for lines := bufio.NewScanner(bytes.NewReader(raw)); lines.Scan(); {
-		line, _, _ := strings.Cut(lines.Text(), "//")
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 2 && words[1] == "(":
-			block = words[0]
-			continue
-		case len(words) == 1 && words[0] == ")":
-			block = ""
-			continue
-		case block != "":
-			words = slices.Insert(words, 0, block)
-		}
-		switch {
-		case len(words) == 2 && words[0] == "go":
-			wants = words[1]
-		case len(words) == 3 && words[0] == "require":
-			versions[words[1]] = words[2]
-		case len(words) > 2 && words[0] == "replace":
-			replaced = append(replaced, words[1])
+	file, err := modfile.Parse(path, raw, nil)
+	if err != nil {
+		return "", nil
+	}
+	if file.Go != nil {
+		wants = file.Go.Version
+	}
+	for _, r := range file.Require {
+		if !slices.ContainsFunc(file.Replace, func(by *modfile.Replace) bool { return by.Old.Path == r.Mod.Path }) {
+			required = append(required, r.Mod)
 		}
 	}
-	for _, name := range replaced {
-		delete(versions, name)
-	}
-	return wants, versions
+	return wants, required
 }
 
-// escaped is a module's path or version as the cache has it in the names of folders: a large letter is an exclamation mark and the small one.
-func escaped(name string) string {
-	var out strings.Builder
-	for _, r := range name {
-		if unicode.IsUpper(r) {
-			out.WriteByte('!')
-		}
-		out.WriteRune(unicode.ToLower(r))
+// isCached says whether a module cache has the files of a module.
+func isCached(cache string, m module.Version) bool {
+	path, err := module.EscapePath(m.Path)
+	if err != nil {
+		return false
 	}
-	return out.String()
+	version, err := module.EscapeVersion(m.Version)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(cache, path+"@"+version))
+	return err == nil && info.IsDir()
 }
