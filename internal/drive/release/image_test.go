@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"sallyport/internal/base/problem"
-	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/release"
 	"sallyport/internal/path/change"
@@ -147,16 +145,7 @@ func TestAReleaseThatWasApprovedIsNotMadeAnew(t *testing.T) {
 			drivetest.Keep(h)
 			count, starts := s.builds(t, nil), 0
 			s.starts = func(sandbox.Spec) int { starts++; return 0 }
-			c, _ := s.Begin()
-			chg := s.Offer(c)
-			withSource(h, map[string]string{row.moves: "moved\n"})
-			time.Sleep(time.Minute)
-			offered := s.Show(c, chg)
-			if err := c.Approve(t.Context(), offered.Approval.ID, offered.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-			d := s.Show(c, chg)
+			d := s.landsMoved(t, row.moves)
 			if d.Change.State != row.state || !strings.Contains(d.Change.Reason, row.reason) || len(s.specs) != row.tried || *count != row.images || starts != row.images {
 				t.Errorf("%s: after %d rehearsals, %d builds and %d starts it is %s: %s", name, len(s.specs), *count, starts, d.Change.State, d.Change.Reason)
 			}

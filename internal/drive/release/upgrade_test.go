@@ -12,6 +12,7 @@ import (
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/standing"
+	"sallyport/internal/drive/view"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/rehearsal"
@@ -102,6 +103,20 @@ func TestAnUpgradeThatChangedOnTheDiskIsNotTried(t *testing.T) {
 	})
 }
 
+// landsMoved has an offered change of the host approved after the branch has moved in a file, and returns what has become of it.
+func (s *stage) landsMoved(t *testing.T, moves string) view.Detail {
+	c, _ := s.Begin()
+	chg := s.Offer(c)
+	withSource(s.Home, map[string]string{moves: "moved\n"})
+	time.Sleep(time.Minute)
+	offered := s.Show(c, chg)
+	if err := c.Approve(t.Context(), offered.Approval.ID, offered.Proposal.Digest, s.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+	return s.Show(c, chg)
+}
+
 // TestWhatAMovedBranchResultsInIsRehearsedBeforeItLands holds SM-913 where the branch has moved since a change of the host was approved: the
 // result is tried as it would land, by the very release that was approved; and that release stands for no other source.
 func TestWhatAMovedBranchResultsInIsRehearsedBeforeItLands(t *testing.T) {
@@ -128,16 +143,7 @@ func TestWhatAMovedBranchResultsInIsRehearsedBeforeItLands(t *testing.T) {
 				drivetest.Keep(h)
 				builds := 0
 				s.makes = func(spec sandbox.Spec) int { builds++; return compiles(t, spec, 7) }
-				c, _ := s.Begin()
-				chg := s.Offer(c)
-				withSource(h, map[string]string{tc.moves: "moved\n"})
-				time.Sleep(time.Minute)
-				offered := s.Show(c, chg)
-				if err := c.Approve(t.Context(), offered.Approval.ID, offered.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Minute)
-				d := s.Show(c, chg)
+				d := s.landsMoved(t, tc.moves)
 				if builds != 1 || len(s.specs) != tc.tried || d.Change.State != tc.state || !strings.Contains(d.Change.Reason, tc.reason) {
 					t.Errorf("after %d builds and %d rehearsals it is %s: %s", builds, len(s.specs), d.Change.State, d.Change.Reason)
 				}
