@@ -155,7 +155,7 @@ func TestNothingIsWrittenOutsideANamedOperation(t *testing.T) {
 	}
 	dir := t.TempDir()
 	trace, home := filepath.Join(dir, "trace"), filepath.Join(dir, "home")
-	said, _ := helper(filepath.Join(home, "db"), []string{strace, "-f", "-qq", "-y", "-s", "200", "-o", trace, "-e",
+	said, _ := helper(filepath.Join(home, "db"), []string{strace, "-f", "--seccomp-bpf", "-qq", "-y", "-s", "200", "-o", trace, "-e",
 		"trace=access,faccessat,openat,pwrite64,write,ftruncate,fsync,fdatasync,unlink,unlinkat,rename,renameat,mkdirat,mkdir,fchmod,chmod,fallocate"},
 		disktest.Mark+"=1", "SQLITETEST_HUGE=1")
 	if !slices.Contains(said, "closed") {
