@@ -258,7 +258,7 @@ func resident(b *testing.B, pid int) int64 {
 const waiting = 10 * time.Second
 
 const manyTake = "two processors do the work of a hundred changes beside the waiting. Each takes some 140 ms of a processor, at 173 files: half of it is the " +
-	"daemon's, two fifths are git's and the sandbox's, and the rest is the command's. That is 7 s for a hundred; agents that wait take next to nothing"
+	"daemon's, two fifths are git's and the sandbox's, and the rest is the command's. That is 7 s of both for a hundred, some of it while others wait yet; to watch those that wait is about a tenth of all that is used"
 
 // BenchmarkManyAgents has many agents wait at once, as they do for their models, and compares with one of them alone.
 func BenchmarkManyAgents(b *testing.B) {

@@ -177,7 +177,8 @@ type sight struct {
 }
 
 // rest returns how long init may be blind to processes whose memory a control group holds: twice as long each time that nothing has changed,
-// if one holds their number as well. Then the kernel refuses what is too much, and a look only finds its name.
+// if one holds their number as well. Then the kernel refuses what is too much of both, and a look only finds its name. Of processor time
+// the kernel refuses nothing: where no group counts it for the driver, what begins to work after a rest may have a second more.
 func (in *initProcess) rest(now sight) time.Duration {
 	if now != in.seen || !in.watching.Grouped {
 		in.seen, in.pause = now, lookCalm
