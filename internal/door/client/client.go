@@ -13,13 +13,13 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/peer"
 )
 
 // ErrNoDaemon says that no daemon of the home answers.
@@ -79,29 +79,10 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil || c.trusted == nil {
 		return conn, err
 	}
-	if uid, ok := served(conn); !ok || !c.trusted(uid) {
+	if uid, ok := peer.UID(conn); !ok || !c.trusted(uid) {
 		return nil, errors.Join(problem.Errorf(problem.Refused, fmt.Sprintf("ls -l %q", socket), "who answers on %q is neither the home's owner nor root", socket), conn.Close())
 	}
 	return conn, nil
-}
-
-// served asks the kernel who listens at the other end of a connection; false without an answer.
-func served(c net.Conn) (uid int, ok bool) {
-	conn, ok := c.(syscall.Conn)
-	if !ok {
-		return 0, false
-	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	var cred *unix.Ucred
-	if ctrl := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); ctrl != nil || err != nil {
-		return 0, false
-	}
-	return int(cred.Uid), true
 }
 
 // request is one that asks a verb.

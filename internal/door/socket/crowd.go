@@ -4,6 +4,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"sallyport/internal/door/peer"
 )
 
 // crowd is a listener that closes what one user opens too much of. Once all places are taken, who has the most of them makes room for who has
@@ -21,7 +23,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if uid, ok := peerOf(conn); ok {
+		if uid, ok := peer.UID(conn); ok {
 			g := &guest{UnixConn: conn.(*net.UnixConn), crowd: c, uid: uid}
 			out, in := c.enter(g)
 			if out != nil {

@@ -6,14 +6,12 @@ import (
 	"net/http"
 	"os/user"
 	"strconv"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/peer"
 	"sallyport/internal/rule/right"
 )
 
@@ -28,30 +26,11 @@ type peerKey struct{}
 
 // withPeer asks the kernel who opened a connection. Without an answer the context holds none, and nobody is heard.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	uid, ok := peerOf(c)
+	uid, ok := peer.UID(c)
 	if !ok {
 		return ctx
 	}
 	return context.WithValue(ctx, peerKey{}, userOf(uid))
-}
-
-// peerOf asks the kernel who opened a connection; false without an answer.
-func peerOf(c net.Conn) (uid int, ok bool) {
-	conn, ok := c.(syscall.Conn)
-	if !ok {
-		return 0, false
-	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	var cred *unix.Ucred
-	if ctrl := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); ctrl != nil || err != nil {
-		return 0, false
-	}
-	return int(cred.Uid), true
 }
 
 // userOf names a user by login name; one that has no name by number.

@@ -25,6 +25,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/peer"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/who/group"
@@ -512,7 +513,7 @@ func TestWhoeverTheKernelDoesNotNameIsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if uid, ok := peerOf(conn); !ok || uid != os.Geteuid() {
+	if uid, ok := peer.UID(conn); !ok || uid != os.Geteuid() {
 		t.Errorf("who is there is %d, %t", uid, ok)
 	}
 	if err := conn.Close(); err != nil {
@@ -522,7 +523,7 @@ func TestWhoeverTheKernelDoesNotNameIsNobody(t *testing.T) {
 	defer inside.Close()
 	defer other.Close()
 	for name, c := range map[string]net.Conn{"closed": conn, "of no kernel": inside} {
-		if uid, ok := peerOf(c); ok {
+		if uid, ok := peer.UID(c); ok {
 			t.Errorf("%s: %d", name, uid)
 		}
 		if who, ok := withPeer(t.Context(), c).Value(peerKey{}).(audit.Actor); ok {

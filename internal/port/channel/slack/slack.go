@@ -56,11 +56,7 @@ type driver struct {
 // Open returns the driver of an app. Its credential is two lines: the app-level token (xapp-…) and the bot's token (xoxb-…). Errors:
 // problem.Usage, which names the setting.
 func Open(settings map[string]string, credential func() (string, error)) (channel.Driver, error) {
-	said, err := channel.Check(Settings, settings)
-	if err != nil {
-		return nil, err
-	}
-	api, err := web.Base(said["api"])
+	api, err := web.API(Settings, settings)
 	if err != nil {
 		return nil, err
 	}

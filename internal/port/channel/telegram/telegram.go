@@ -53,11 +53,7 @@ type driver struct {
 
 // Open returns the driver of a bot. Its credential is the bot's token. Errors: problem.Usage, which names the setting.
 func Open(settings map[string]string, credential func() (string, error)) (channel.Driver, error) {
-	said, err := channel.Check(Settings, settings)
-	if err != nil {
-		return nil, err
-	}
-	api, err := web.Base(said["api"])
+	api, err := web.API(Settings, settings)
 	if err != nil {
 		return nil, err
 	}

@@ -113,9 +113,19 @@ func Said(text string, secrets ...string) string {
 	return inert.Short(text, 200)
 }
 
-// Base checks a setting that says where an API is, and returns it without a slash at its end. Over plain HTTP only this machine is spoken
+// API returns where a platform's API is, as the setting api says among all that a person has said of the channel, or by default. Errors:
+// problem.Usage.
+func API(known []channel.Setting, said map[string]string) (string, error) {
+	all, err := channel.Check(known, said)
+	if err != nil {
+		return "", err
+	}
+	return base(all["api"])
+}
+
+// base checks a setting that says where an API is, and returns it without a slash at its end. Over plain HTTP only this machine is spoken
 // with: a token is in what is sent. Errors: problem.Usage.
-func Base(setting string) (string, error) {
+func base(setting string) (string, error) {
 	refused := func(why string) error {
 		return problem.Errorf(problem.Usage, "sallyport channel add --help", "the setting api is %q: %s", inert.Short(setting, 100), why)
 	}

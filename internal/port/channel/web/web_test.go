@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/web"
 )
 
@@ -52,7 +53,7 @@ func TestWhereAnAPIIsIsChecked(t *testing.T) {
 		"http://[::1]:1": "http://[::1]:1", "http://localhost": "http://localhost",
 		"http://api.example": "", "ftp://api.example": "", "api.example": "", "": "", "https://a:b@c": "", "https://c?x=1": "", "https://c#x": "", "https://": "",
 	} {
-		got, err := web.Base(setting)
+		got, err := web.API([]channel.Setting{{Name: "api"}}, map[string]string{"api": setting})
 		if got != want || (err != nil) != (want == "") || err != nil && problem.KindOf(err) != problem.Usage {
 			t.Errorf("%q: %q, %v", setting, got, err)
 		}
