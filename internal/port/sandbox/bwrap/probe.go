@@ -153,16 +153,7 @@ func userNamespaces() (detail, fix string) {
 
 // confine starts both probes and adds what they found.
 func (d *Driver) confine(ctx context.Context, r *sandbox.Report) error {
-	return d.onScratch(func(root string, owner sandbox.Owner) error {
-		tree, err := d.probeTrees(root, owner)
-		if err != nil {
-			return err
-		}
-		g, err := d.newGround(root)
-		if err != nil {
-			return err
-		}
-		defer g.close()
+	return d.onGround(func(g *ground, tree sandbox.Tree, owner sandbox.Owner) error {
 		tried, sees, err := d.tryInside(ctx, "probe-folder", owner, sandbox.Tree{Dir: tree.Dir}, g.aims)
 		if err == nil {
 			err = weaker(tried)

@@ -21,14 +21,15 @@ import (
 // ground is what the tries of a probe are aimed at: a file, sockets where somebody listens, and folders
 // of this machine. close takes away what was made.
 type ground struct {
+	root      string // the probe's scratch folder
 	aims      sandbox.Aims
 	listeners []net.Listener
 	left      int // descriptor that a program started meanwhile inherits; -1 = none
 }
 
-// newGround makes it below root, the probe's scratch folder.
+// newGround makes it below root.
 func (d *Driver) newGround(root string) (*ground, error) {
-	g := &ground{left: -1, aims: sandbox.Aims{
+	g := &ground{root: root, left: -1, aims: sandbox.Aims{
 		File: filepath.Join(root, "secret"), Socket: filepath.Join(root, "s"), Folders: []string{root},
 		Abstract: "sallyport-probe-" + strconv.Itoa(os.Getpid()) + "-" + filepath.Base(root),
 		Process:  os.Getpid(), Started: processStart(os.Getpid()),
@@ -66,8 +67,8 @@ func (d *Driver) newGround(root string) (*ground, error) {
 }
 
 // open makes a way out that leads nowhere. A path below the home may be too long for a socket: then there is none.
-func (g *ground) open(root string) {
-	path := filepath.Join(root, "e")
+func (g *ground) open() {
+	path := filepath.Join(g.root, "e")
 	if l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path}); err == nil {
 		l.SetUnlinkOnClose(false)
 		g.listeners = append(g.listeners, l)
@@ -112,16 +113,7 @@ func (d *Driver) SelfTest(ctx context.Context) ([]sandbox.Try, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	var all []sandbox.Try
-	err := d.onScratch(func(root string, owner sandbox.Owner) error {
-		tree, err := d.probeTrees(root, owner)
-		if err != nil {
-			return err
-		}
-		g, err := d.newGround(root)
-		if err != nil {
-			return err
-		}
-		defer g.close()
+	err := d.onGround(func(g *ground, tree sandbox.Tree, owner sandbox.Owner) error {
 		victim, err := d.victim(g)
 		if err != nil {
 			return err
@@ -130,7 +122,7 @@ func (d *Driver) SelfTest(ctx context.Context) ([]sandbox.Try, error) {
 		if err := g.leave(); err != nil {
 			return err
 		}
-		g.open(root) // all is tried where there is a way out
+		g.open() // all is tried where there is a way out
 		inside, _, err := d.tryInside(ctx, "probe-tries", owner, sandbox.Tree{Dir: tree.Dir}, g.aims)
 		if err != nil {
 			return err
@@ -225,8 +217,9 @@ func weaker(tried []sandbox.Tried) error {
 		"the sandbox is weaker than it must be: a program in it can %s; sallyport runs nothing in it", strings.Join(names, "; "))
 }
 
-// onScratch runs do with a folder of its own, which is removed afterwards, and the probe's identity.
-func (d *Driver) onScratch(do func(root string, owner sandbox.Owner) error) (err error) {
+// onGround runs do with what tries are aimed at, the trees of a workspace, and the probe's identity. All lies in a folder of its own, which is
+// removed afterwards.
+func (d *Driver) onGround(do func(g *ground, tree sandbox.Tree, owner sandbox.Owner) error) (err error) {
 	owner := sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	if owner.UID == 0 {
 		owner = sandbox.Owner{UID: probeUID, GID: probeUID}
@@ -242,5 +235,14 @@ func (d *Driver) onScratch(do func(root string, owner sandbox.Owner) error) (err
 			return os.RemoveAll(root)
 		}))
 	}()
-	return do(root, owner)
+	tree, err := d.probeTrees(root, owner)
+	if err != nil {
+		return err
+	}
+	g, err := d.newGround(root)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	return do(g, tree, owner)
 }

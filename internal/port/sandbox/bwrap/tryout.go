@@ -106,22 +106,13 @@ func (s *shortcoming) Error() string { return s.why }
 func (d *Driver) tryRunner(ctx context.Context, program string) (t sandbox.Tryout, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, probeTime, errors.New("it took too long"))
 	defer cancel()
-	err = d.onScratch(func(root string, owner sandbox.Owner) error {
-		tree, err := d.probeTrees(root, owner)
-		if err != nil {
-			return err
-		}
-		g, err := d.newGround(root)
-		if err != nil {
-			return err
-		}
-		defer g.close()
+	err = d.onGround(func(g *ground, tree sandbox.Tree, owner sandbox.Owner) error {
 		victim, err := d.victim(g)
 		if err != nil {
 			return err
 		}
 		defer victim()
-		g.open(root)
+		g.open()
 		if g.aims.Egress != "" {
 			go echo(g.listeners[len(g.listeners)-1]) // ends with it
 			g.aims.Word = tryoutWord
