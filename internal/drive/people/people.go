@@ -38,6 +38,8 @@ const (
 	nameBytesMax = 80
 	// NoUID is what Add is given for somebody whom the terminal does not know.
 	NoUID = -1
+	// uidMax is the largest that a user can have; the kernel takes the one above for none.
+	uidMax = 1<<32 - 2
 )
 
 // List returns everybody, by name.
@@ -63,6 +65,9 @@ func (p People) Show(ctx context.Context, name string) (k person.Known, err erro
 func (p People) Add(ctx context.Context, by audit.Actor, name string, uid int) (k person.Known, err error) {
 	if err := checkName(name); err != nil {
 		return k, err
+	}
+	if uid < NoUID || uid > uidMax {
+		return k, problem.Errorf(problem.Usage, "id -u "+inert.Path(name), "%d is no uid: one lies between 0 and %d", uid, uidMax)
 	}
 	who := person.Person{ID: id.NewPerson(), Name: name}
 	err = p.DB.InTx(ctx, func(tx store.Tx) error {

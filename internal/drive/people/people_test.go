@@ -42,6 +42,18 @@ func home(t *testing.T) (people.People, *int) {
 	}, &changed
 }
 
+func TestNobodyIsAddedWithAUidThatNoUserCanHave(t *testing.T) {
+	p, _ := home(t)
+	for _, uid := range []int{-2, 1<<32 - 1, 99_999_999_999} {
+		if _, err := p.Add(t.Context(), alice, "ann", uid); problem.KindOf(err) != problem.Usage {
+			t.Errorf("%d: %v", uid, err)
+		}
+	}
+	if k, err := p.Add(t.Context(), alice, "ann", 1<<32-2); err != nil || k.Accounts[0].Identity != person.AtTerminal(1<<32-2) {
+		t.Errorf("the largest: %+v, %v", k, err)
+	}
+}
+
 // TestTheOwnerKeepsWhomTheHomeKnows holds adding, linking, roles and removing, each with an entry of the audit.
 func TestTheOwnerKeepsWhomTheHomeKnows(t *testing.T) {
 	p, changed := home(t)
