@@ -86,20 +86,32 @@ func (p Person) dialAsUser(ctx context.Context, home string, whose int) (*Client
 	return nil, fmt.Errorf("home %q: %w", home, ErrNoDaemon)
 }
 
+// Find returns a client of the home's daemon if one answers p, and starts none: in a home that is another user's, the one that lets p in.
+// Errors: ErrNoDaemon if none runs; problem.Unavailable where only the home's owner can tell.
+func (p Person) Find(ctx context.Context, home string) (*Client, error) {
+	c, err := p.Dial(ctx, home)
+	whose, others := p.ownerOf(home)
+	if !others || !errors.Is(err, ErrNoDaemon) {
+		return c, err
+	}
+	if c, err := p.dialAsUser(ctx, home, whose); err == nil || !errors.Is(err, ErrNoDaemon) {
+		return c, err
+	}
+	if unix.Access(home, unix.W_OK) != nil {
+		return nil, problem.Errorf(problem.Unavailable, "sallyport chat --help",
+			"the home %q is another user's (uid %d), and no daemon answers you there. They let you in by: sallyport person add NAME --uid %d, and have it answer by: sallyport serve", home, whose, p.UID)
+	}
+	return nil, err
+}
+
 // Ensure returns a client of the home's daemon, starting it first if none answers: one of this
 // program's own build, or one that a keeper has and that speaks this program's version or one next to it.
 // A socket that a killed daemon left is the new daemon's to remove. With the error that it is another
 // comes a client of it all the same, for who only looks, and for what any version answers.
 func (s Starter) Ensure(ctx context.Context, home string) (*Client, error) {
-	c, err := s.Dial(ctx, home)
-	if whose, others := s.ownerOf(home); others && errors.Is(err, ErrNoDaemon) {
-		if c, err := s.dialAsUser(ctx, home, whose); err == nil || !errors.Is(err, ErrNoDaemon) {
-			return c, err
-		}
-		if unix.Access(home, unix.W_OK) != nil {
-			return nil, problem.Errorf(problem.Unavailable, "sallyport chat --help",
-				"the home %q is another user's (uid %d), and no daemon answers you there. They let you in by: sallyport person add NAME --uid %d, and have it answer by: sallyport serve", home, whose, s.UID)
-		}
+	c, err := s.Find(ctx, home)
+	if c != nil && c.Guest() { // the daemon is another user's, and not s's to start again
+		return c, err
 	}
 	if errors.Is(err, ErrNoDaemon) {
 		c, err = s.start(ctx, home)

@@ -69,11 +69,19 @@ Exit status: 0 if one runs, 1 if none does.`,
 			if errors.Is(err, client.ErrNoDaemon) {
 				return problem.Errorf(problem.Unavailable, "sallyport daemon start", "no daemon of home %q runs", home)
 			}
-			if err != nil {
+			if err := errors.Join(err, theirs(c, home)); err != nil {
 				return err
 			}
 			return printDaemon(cmd.Context(), a, c)
 		})
+}
+
+// theirs refuses the daemon of another user's home: it tells a guest that it runs, and nothing else. Errors: problem.Denied.
+func theirs(c *client.Client, home string) error {
+	if c == nil || !c.Guest() {
+		return nil
+	}
+	return problem.Errorf(problem.Denied, "sallyport chat --help", "a daemon of the home %q runs, which is another user's: only they may see more of it, or stop it", home)
 }
 
 // stopTime is how long a daemon may take to end.
@@ -102,7 +110,7 @@ While a change of the host is on trial it is refused: confirm that or roll it ba
 				}
 				return nil
 			}
-			if err != nil {
+			if err := errors.Join(err, theirs(c, home)); err != nil {
 				return err
 			}
 			d, err := waitForRest(ctx, a.Err, c, wait)

@@ -50,7 +50,7 @@ func System(host Host) Program {
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Dir: os.Getwd, Host: host, Systemd: systemdHere,
 		Connect: func(ctx context.Context, home string, start bool) (*client.Client, error) {
 			if !start {
-				return client.Me().Dial(ctx, home)
+				return client.Me().Find(ctx, home)
 			}
 			self, err := os.Executable()
 			if err != nil {
