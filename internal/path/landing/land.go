@@ -361,24 +361,22 @@ func reason(err error) string {
 
 // putAway gives back the locks and removes the desk, whatever state it is in.
 func (r *run) putAway() error {
-	if len(r.l.Edits) > 0 {
-		ready, err := r.open("")
-		if err != nil {
+	ready, err := r.open("")
+	if err != nil {
+		return err
+	}
+	if ready {
+		if err := r.unlockRef(); err != nil {
 			return err
 		}
-		if ready {
-			if err := r.unlockRef(); err != nil {
-				return err
-			}
-			if err := r.unlockIndex(); err != nil {
-				return err
-			}
-			if err := r.discard(); err != nil {
-				return err
-			}
-		} else if err := r.clear(); err != nil {
+		if err := r.unlockIndex(); err != nil {
 			return err
 		}
+		if err := r.discard(); err != nil {
+			return err
+		}
+	} else if err := r.clear(); err != nil {
+		return err
 	}
 	return r.sync("disk:sync")
 }

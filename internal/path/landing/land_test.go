@@ -87,6 +87,18 @@ func TestPathsThatAreAsApprovedAlreadyAreSkipped(t *testing.T) {
 	}
 }
 
+// TestWhatIsStagedAsApprovedAlreadyIsLeftAndTheRestIsStaged: it comes first in the index.
+func TestWhatIsStagedAsApprovedAlreadyIsLeftAndTheRestIsStaged(t *testing.T) {
+	r := testRepo(t, map[string]blob{"a": text("1"), "b": text("1"), "c": text("1")})
+	o := r.order(t, map[string]blob{"a": text("2"), "b": {}, "c": text("2"), "d": text("2")})
+	put(t, filepath.Join(r.Top, "a"), "2", 0o644)
+	gitIn(t, r.Top, "", "add", "a")
+	done := r.land(t, o)
+	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != "" || len(done.Edits) != 4 {
+		t.Errorf("status %q, edited %v", status, done.Edits)
+	}
+}
+
 func TestABranchThatIsNotCheckedOutMovesAlone(t *testing.T) {
 	r := testRepo(t, map[string]blob{"a": text("1")})
 	gitIn(t, r.Top, "", "switch", "-qc", "other")

@@ -19,18 +19,14 @@ type live struct{ *desk }
 // pick says which steps a pass is about; nil is all of them.
 type pick func(i int) bool
 
-// order returns the indexes of the live steps for which is holds, in path order or, for what
-// lies deep, backwards.
-func (d live) order(only pick, backwards bool, is func(*step) bool) []int {
+// order returns the indexes of the live steps for which is holds, in path order.
+func (d live) order(only pick, is func(*step) bool) []int {
 	var at []int
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
 		if st.Live && is(st) && (only == nil || only(i)) {
 			at = append(at, i)
 		}
-	}
-	if backwards {
-		slices.Reverse(at)
 	}
 	return at
 }
@@ -40,12 +36,12 @@ func (d live) order(only pick, backwards bool, is func(*step) bool) []int {
 //
 // It stops at the first file that is not what was expected, and puts that one back: ErrDirty.
 func (d live) forward(only pick) error {
-	for _, i := range d.order(only, false, func(*step) bool { return true }) {
+	for _, i := range d.order(only, func(*step) bool { return true }) {
 		if err := d.checkSlot(i); err != nil {
 			return err
 		}
 	}
-	for _, i := range d.order(only, true, (*step).deletes) {
+	for _, i := range d.order(only, (*step).deletes) {
 		if err := d.takeOut(i); err != nil {
 			return err
 		}
@@ -55,12 +51,12 @@ func (d live) forward(only pick) error {
 			return err
 		}
 	}
-	for _, i := range d.order(only, false, (*step).replaces) {
+	for _, i := range d.order(only, (*step).replaces) {
 		if err := d.exchange(i); err != nil {
 			return err
 		}
 	}
-	for _, i := range d.order(only, false, (*step).adds) {
+	for _, i := range d.order(only, (*step).adds) {
 		if err := d.putIn(i); err != nil {
 			return err
 		}
@@ -269,7 +265,7 @@ func (d live) refused(verb, p string, err error) error {
 // backward makes the live tree old again by the same renames. What a person has changed since is
 // theirs and stays: it is named in d.left. It goes on past that, and ends with the first real error.
 func (d live) backward(only pick) error {
-	for _, i := range d.order(only, true, (*step).adds) {
+	for _, i := range d.order(only, (*step).adds) {
 		if err := d.takeBack(i); err != nil {
 			return err
 		}
@@ -279,12 +275,12 @@ func (d live) backward(only pick) error {
 			return err
 		}
 	}
-	for _, i := range d.order(only, true, (*step).replaces) {
+	for _, i := range d.order(only, (*step).replaces) {
 		if err := d.exchangeBack(i); err != nil {
 			return err
 		}
 	}
-	for _, i := range d.order(only, false, (*step).deletes) {
+	for _, i := range d.order(only, (*step).deletes) {
 		if err := d.putBack(i); err != nil {
 			return err
 		}

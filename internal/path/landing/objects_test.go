@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
@@ -148,6 +149,50 @@ func TestAPackThatWasGivenHalfGoesWithItsFolder(t *testing.T) {
 	}
 	if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
+// TestWhatCannotGetANameAmongThePersonsObjectsIsNotJournaled: files stand where git has its folders of objects.
+func TestWhatCannotGetANameAmongThePersonsObjectsIsNotJournaled(t *testing.T) {
+	for name, files := range map[string]map[string]blob{"few": {"a": text("2")}, "many": hundred()} {
+		t.Run(name, func(t *testing.T) {
+			r := testRepo(t, map[string]blob{"a": text("1")})
+			o := r.order(t, files)
+			gitIn(t, r.Top, "", "update-ref", "refs/keep/approved", string(o.Source))
+			gitIn(t, r.Top, "", "gc", "-q", "--prune=now")
+			for n := range 256 {
+				put(t, filepath.Join(r.CommonDir, fmt.Sprintf("objects/%02x", n)), "", 0o444)
+			}
+			if name == "many" {
+				host, err := beside(gittest.Context(t), r.Project)
+				if err != nil {
+					t.Fatal(err)
+				}
+				gitIn(t, host.Path, "", "fetch", "-q", r.Top, "+refs/keep/*:refs/keep/*")
+			}
+			before := look(t, r.Top)
+			j := &journal{}
+			ops := disk.Ops{Around: func(op string, do func() error) error {
+				if op == "git:link" && name == "many" { // the folder of packs, too
+					packs := filepath.Join(r.CommonDir, "objects/pack")
+					if err := os.Rename(packs, packs+"-away"); err != nil {
+						t.Error(err)
+					}
+					put(t, packs, "", 0o444)
+					defer func() { _ = os.Remove(packs); _ = os.Rename(packs+"-away", packs) }()
+				}
+				return do()
+			}}
+			if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err == nil || j.row != nil || !strings.Contains(err.Error(), "add to the objects of") {
+				t.Errorf("%v, row %+v", err, j.row)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
+				t.Errorf("left: %+v, %v", left, err)
+			}
+		})
 	}
 }
 

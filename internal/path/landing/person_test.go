@@ -1,6 +1,7 @@
 package landing_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -273,6 +274,110 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 		if len(others) != 1 {
 			t.Errorf("kept beside it: %v", others)
 		}
+	}
+}
+
+// TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged: what somebody has made of a path since is theirs, and the row says so.
+func TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged(t *testing.T) {
+	r, o := plain(t)
+	adds := 0
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		err := do()
+		if op == "tree:add" {
+			if adds++; adds == 2 { // the last one
+				overwrite("mine")(filepath.Join(r.Top, "a"))
+			}
+		}
+		return err
+	}}}
+	j := &journal{}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Landed || j.row.Reason != "a was changed meanwhile, and stays as you have it" {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != " M a" {
+		t.Errorf("status %q", status)
+	}
+}
+
+// TestWhatAPersonMakesOfANewVersionStaysWhenItIsTakenBack: the rest goes back, and the row names what does not.
+func TestWhatAPersonMakesOfANewVersionStaysWhenItIsTakenBack(t *testing.T) {
+	aside := func(r repo, name string) error {
+		return os.Rename(filepath.Join(r.Top, name), filepath.Join(r.Top, "aside"))
+	}
+	for name, c := range map[string]struct {
+		do     func(t *testing.T, r repo) error
+		theirs map[string]string // path → what is there in the end; "" = nothing
+		says   string            // which path stays
+	}{
+		"a new file is deleted":        {func(_ *testing.T, r repo) error { return os.Remove(filepath.Join(r.Top, "new/n")) }, nil, "new/n"},
+		"a new file is edited":         {func(_ *testing.T, r repo) error { overwrite("mine")(filepath.Join(r.Top, "new/n")); return nil }, map[string]string{"new/n": "mine"}, "new/n"},
+		"a new file's folder is moved": {func(_ *testing.T, r repo) error { return aside(r, "new") }, map[string]string{"aside/n": "n\n"}, "new/n"},
+		"a new file's folder is a link": {func(_ *testing.T, r repo) error {
+			return errors.Join(aside(r, "new"), os.Symlink("aside", filepath.Join(r.Top, "new")))
+		}, map[string]string{"aside/n": "n\n", "new/n": "n\n"}, "new/n"},
+		"a file is deleted":        {func(_ *testing.T, r repo) error { return os.Remove(filepath.Join(r.Top, "a")) }, map[string]string{"a": ""}, "a"},
+		"a file is edited":         {func(_ *testing.T, r repo) error { rename("mine")(filepath.Join(r.Top, "a")); return nil }, map[string]string{"a": "mine"}, "a"},
+		"a file's folder is moved": {func(_ *testing.T, r repo) error { return aside(r, "dir") }, map[string]string{"aside/f": "f2\n", "dir/f": ""}, "dir/f"},
+		"a file's folder is a link": {func(_ *testing.T, r repo) error {
+			return errors.Join(aside(r, "dir"), os.Symlink("aside", filepath.Join(r.Top, "dir")))
+		}, map[string]string{"aside/f": "f2\n", "dir/f": "f2\n"}, "dir/f"},
+		"a deleted file comes again": {func(_ *testing.T, r repo) error { overwrite("mine")(filepath.Join(r.Top, "gone")); return nil }, map[string]string{"gone": "mine"}, "gone"},
+		"a file where a folder was":  {func(_ *testing.T, r repo) error { rename("mine")(filepath.Join(r.Top, "d2f")); return nil }, map[string]string{"d2f": "mine"}, "d2f"},
+		"a folder as it was": {func(_ *testing.T, r repo) error {
+			folder := filepath.Join(r.Top, "d2f")
+			err := os.Remove(folder)
+			overwrite("mine")(filepath.Join(folder, "x"))
+			return err
+		}, map[string]string{"d2f/x": "mine"}, "d2f/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			before, did := look(t, r.Top), false
+			l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+				if op != "index:write" || did {
+					return do()
+				}
+				did = true
+				if err := c.do(t, r); err != nil {
+					t.Error(err)
+				}
+				return unix.ENOSPC
+			}}}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "; "+c.says+" was changed meanwhile, and stays as you have it") {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			after := look(t, r.Top)
+			for path, want := range c.theirs {
+				if raw, _ := os.ReadFile(filepath.Join(r.Top, path)); string(raw) != want {
+					t.Errorf("%s holds %q, want %q", path, raw, want)
+				}
+			}
+			for p := range c.theirs {
+				for ; p != "."; p = filepath.Dir(p) {
+					delete(after.tree, p)
+					delete(before.tree, p)
+				}
+			}
+			for _, below := range []string{"d2f/x"} { // of a folder that is a file now
+				if _, is := c.theirs["d2f"]; is {
+					delete(before.tree, below)
+				}
+			}
+			after.status, before.status = "", ""
+			if d := differ(after, before); d != "" {
+				t.Errorf("not taken back:\n%s", d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
 	}
 }
 
@@ -603,7 +708,7 @@ func TestAPersonsGitWaitsForALanding(t *testing.T) {
 // TestAnEditThatCameOutJustBeforeACrashGoesBack: the host dies between taking the file and looking at it.
 func TestAnEditThatCameOutJustBeforeACrashGoesBack(t *testing.T) {
 	const mine = "the person's\n"
-	for op, path := range map[string]string{"tree:replace": "a.txt", "tree:delete": "only/deep/one"} {
+	for op, path := range map[string]string{"tree:replace": "a.txt", "tree:delete": "d2f/x"} {
 		t.Run(op, func(t *testing.T) {
 			r, o := rich(t, t.TempDir())
 			head := gitIn(t, r.Top, "", "rev-parse", "main")

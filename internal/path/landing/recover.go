@@ -149,15 +149,13 @@ func (r *run) resume(ctx context.Context) error {
 	if err := (objects{r.site}).sweepAside(r.ops); err != nil {
 		return err
 	}
-	if len(r.l.Edits) > 0 {
-		ready, err := r.open("")
-		if err != nil {
+	ready, err := r.open("")
+	if err != nil {
+		return err
+	}
+	if ready {
+		if err := r.takeUp(ctx); err != nil {
 			return err
-		}
-		if ready {
-			if err := r.takeUp(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	state, err := r.settle(ctx, true)

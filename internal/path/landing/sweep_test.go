@@ -2,6 +2,7 @@ package landing_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ func TestOnlyFoldersOfLandingsAreTheirDesks(t *testing.T) {
 		filepath.Join(r.Top, "sallyport-lnd-8"):                {}, // a person's own folder
 		filepath.Join(r.GitDir, ".sallyport-lnd-9"):            {},
 		filepath.Join(objects, "tmp_objdir-lnd-10"):            {},
+		filepath.Join(objects, "lnd-15"):                       {},
 		filepath.Join(objects, "tmp_objdir-sallyport-another"): {},
 	} {
 		if err := os.Mkdir(at, 0o700); err != nil {
@@ -77,6 +79,33 @@ func TestOnlyFoldersOfLandingsAreTheirDesks(t *testing.T) {
 	}
 	for at := range want {
 		t.Errorf("%s is missing", at)
+	}
+
+	aside := "objects/tmp_objdir-sallyport-lnd-6"
+	before := walk(t, r.CommonDir)
+	if err := (&landing.Lander{}).ClearAside(gittest.Context(t), r.Project); err != nil {
+		t.Fatal(err)
+	}
+	if d := differTree(before, walk(t, r.CommonDir)); len(d) != 1 || !strings.HasPrefix(d[0], fmt.Sprintf("%q: ", aside)) {
+		t.Errorf("clearing took %q", d)
+	}
+}
+
+// TestANewBranchThatStoppedBeforeItWasMadeIsComputedAnew: it stands on what it is to be made on until then.
+func TestANewBranchThatStoppedBeforeItWasMadeIsComputedAnew(t *testing.T) {
+	r, o := plain(t)
+	o.Branch, o.WorkTree, o.New = "team/new", false, true
+	before := look(t, r.Top)
+	j, e := stopped(t, o, "ref:lock"), &ends{}
+	done, err := (&landing.Lander{Host: beside}).Recover(gittest.Context(t), *j.row, e.steps(j))
+	if err != nil || done.State != landing.Undone || (*e != ends{again: 1}) {
+		t.Errorf("%s %q, %v, closed by %+v", done.State, done.Reason, err, *e)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
 }
 
@@ -232,8 +261,8 @@ func TestOnlyWhatStoppedAndLeftAllAsItWasIsComputedAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		j, e := &journal{}, &ends{}
-		if _, err := l.Land(gittest.Context(t), computed, e.steps(j)); !errors.Is(err, landing.ErrStale) || (*e != ends{again: 1}) {
-			t.Errorf("%v, closed by %+v", err, *e)
+		if done, err := l.Land(gittest.Context(t), computed, e.steps(j)); !errors.Is(err, landing.ErrStale) || (*e != ends{again: 1}) || done.State != "" || done.Ended != nil || done.Reason != "" {
+			t.Errorf("%v, closed by %+v: %+v", err, *e, done)
 		}
 		if j.row.State != landing.Undone || j.row.Ended == nil || !strings.Contains(j.row.Reason, "got a new commit") {
 			t.Errorf("%+v", j.row)
@@ -261,6 +290,83 @@ func TestOnlyWhatStoppedAndLeftAllAsItWasIsComputedAnew(t *testing.T) {
 			t.Errorf("%+v", j.row)
 		}
 	})
+}
+
+// TestWhatWasDoneBeforeACrashIsTakenBackWithTheRest: a file of theirs lies by then where a new one was to come.
+func TestWhatWasDoneBeforeACrashIsTakenBackWithTheRest(t *testing.T) {
+	for _, op := range []string{"ref:update", "tree:delete", "tree:rmdir", "tree:replace", "tree:add"} {
+		t.Run(op, func(t *testing.T) {
+			r, o := plain(t)
+			before := look(t, r.Top)
+			j := stopped(t, o, op)
+			put(t, filepath.Join(r.Top, "new/n"), "mine", 0o600)
+			recoverAll(t, j, disk.Ops{})
+			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "somebody changed new/n") {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			after := look(t, r.Top)
+			if raw, err := os.ReadFile(filepath.Join(r.Top, "new/n")); string(raw) != "mine" {
+				t.Errorf("theirs holds %q, %v", raw, err)
+			}
+			delete(after.tree, "new")
+			delete(after.tree, "new/n")
+			after.status = before.status
+			if d := differ(after, before); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeClearedUpKeepsItsRowOpen: what has landed, what was taken back, and what never began.
+func TestWhatCannotBeClearedUpKeepsItsRowOpen(t *testing.T) {
+	for name, c := range map[string]struct {
+		fails string // beside what clears up
+		state landing.State
+		head  bool // it is where it was
+	}{
+		"it has landed":       {"", landing.Landed, false},
+		"it was taken back":   {"index:write", landing.Undone, true},
+		"the branch moved":    {"desk:commit", landing.Undone, false},
+		"it was not laid out": {"desk:note", landing.Undone, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			theirs := ""
+			l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+				switch {
+				case op == "desk:discard", op == "desk:remove":
+					return unix.EIO
+				case op == c.fails && op == "desk:commit":
+					theirs = gitIn(t, r.Top, "", "commit-tree", "-p", "main", "-m", "theirs", "main^{tree}")
+					gitIn(t, r.Top, "", "update-ref", "refs/heads/main", theirs)
+				case op == c.fails:
+					return unix.ENOSPC
+				}
+				return do()
+			}}}
+			j, e := &journal{}, &ends{}
+			computed, err := l.Compute(gittest.Context(t), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := l.Land(gittest.Context(t), computed, e.steps(j))
+			if err != nil || done.State != landing.Stranded || done.Ended != nil || !strings.Contains(done.Reason, "input/output error") || (*e != ends{close: 1}) {
+				t.Errorf("%s %q, ended %v, %v, closed by %+v", done.State, done.Reason, done.Ended, err, *e)
+			}
+			recoverAll(t, j, disk.Ops{})
+			at := gitIn(t, r.Top, "", "rev-parse", "main")
+			if j.row.State != c.state || (at == string(o.Base)) != c.head || theirs != "" && at != theirs {
+				t.Errorf("%s %q, main is at %s", j.row.State, j.row.Reason, at)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
 }
 
 // TestARowWhoseRepositoryIsAwayIsStrandedAndEndsWhenItIsBack: it cannot be said how it stands, and it is not given up.
