@@ -27,7 +27,7 @@ that new groups are copied from, and how many you have edited and not committed.
 cannot run is named with the place of what is wrong.`,
 		"  sallyport group list\n  sallyport group list --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			all, err := client.Call(ctx, c, api.GroupList, api.OfUser{User: a.userHome()})
-			if err != nil || a.document(all) {
+			if err != nil || a.document(append([]api.Group{}, all.Groups...)) { // an array, as every list
 				return err
 			}
 			s := a.sheet(a.Out)

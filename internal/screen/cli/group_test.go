@@ -49,6 +49,17 @@ func TestWhoIsAskedByTheHostIsToldWhere(t *testing.T) {
 	}
 }
 
+func TestTheListOfGroupsIsAnArrayAsEveryList(t *testing.T) {
+	d := newDaemon(t)
+	if got := d.cli("group", "list", "--json"); got.out != "[]\n" {
+		t.Errorf("no group: %+v", got)
+	}
+	d.groups = []api.Group{{Name: "ada"}}
+	if got := d.cli("group", "list", "--json"); !strings.HasPrefix(got.out, "[\n  {\n    \"name\": \"ada\"") {
+		t.Errorf("one: %+v", got)
+	}
+}
+
 // A change of itself that a group has asked for is shown with what a person says to it.
 func TestAGroupIsShownWithTheOpenChangeOfItself(t *testing.T) {
 	d := newDaemon(t)
