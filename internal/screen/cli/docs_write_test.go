@@ -17,7 +17,8 @@ func Docs() string {
 	b.WriteString("Every command takes `--home DIR`, `--json` and `--help`. Results go to standard output, progress and errors to standard\n" +
 		"error. With `--json` the answer is one JSON document on standard output, or one a line for what comes bit by bit. An\n" +
 		"error is `{\"event\":\"error\",\"error\":{\"kind\",\"text\",\"next\"},\"exit\"}` there. A list is an array, empty if there is nothing.\n" +
-		"Each of its rows names itself in `id`, an agent in `name`, an entry of the audit in `seq`.\n\n")
+		"Each of its rows names itself in `id`; an agent, a group and a channel in `name`, a release in `digest`, an entry of the\n" +
+		"audit in `seq`.\n\n")
 	b.WriteString("## Exit status\n\n| status | meaning |\n|---|---|\n")
 	for _, e := range exitMeanings {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.meaning)
@@ -44,18 +45,13 @@ func document(b *strings.Builder, c *cobra.Command) {
 		flags(b, c.NonInheritedFlags())
 		return
 	}
-	if c.Name() != "completion" {
-		fmt.Fprintf(b, "\n## %s\n\n%s\n", c.Name(), strings.TrimSpace(c.Long))
-	}
+	fmt.Fprintf(b, "\n## %s\n\n%s\n", strings.TrimPrefix(c.CommandPath(), "sallyport "), strings.TrimSpace(c.Long))
 	for _, sub := range c.Commands() {
 		document(b, sub)
 	}
 }
 
 func described(c *cobra.Command) string {
-	if c.Name() == "bash" || c.Name() == "fish" || c.Name() == "powershell" || c.Name() == "zsh" {
-		return c.Short + "."
-	}
 	return tabled(c.Long)
 }
 

@@ -109,7 +109,7 @@ func exitTable() string {
 }
 
 // exitLine is what help says of the statuses of a command that follows no change.
-const exitLine = "Exit status: 0 done, 1 something went wrong, 2 the command line is wrong, 4 refused, unless it says otherwise above.\n"
+const exitLine = "Exit status: 0 done, 1 something went wrong, 2 the command line is wrong, 4 refused, unless it\nsays otherwise above.\n"
 
 // exit ends a command with a status and nothing more to say.
 type exit int

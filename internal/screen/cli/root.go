@@ -130,10 +130,20 @@ func unknownCommand(root *cobra.Command, words []string) error {
 	if len(near) == 0 {
 		near = verbsNamed(root, words[0])
 	}
+	if other := otherWords[words[0]]; other != "" {
+		near = []string{other}
+	}
 	if len(near) == 1 {
 		next = "sallyport " + near[0] + " --help"
 	}
 	return problem.Errorf(problem.Usage, next, "there is no command %q%s", words[0], meant(near))
+}
+
+// otherWords are what people say for a command, from git and elsewhere; each leads to the one that does it here.
+var otherWords = map[string]string{
+	"accept": "approve", "yes": "approve", "land": "approve", "merge": "approve", "reject": "refuse", "deny": "refuse", "no": "refuse",
+	"undo": "rollback", "revert": "rollback", "restore": "rollback", "keep": "confirm", "list": "change list", "ls": "change list",
+	"show": "change show", "talk": "chat", "say": "chat",
 }
 
 // verbsNamed returns the commands whose verb is a word that was typed without its noun.
@@ -153,7 +163,8 @@ func meant(near []string) string {
 	if len(near) < 2 {
 		return ""
 	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
+	last := len(near) - 1
+	return "; did you mean " + strings.Join(near[:last], ", ") + " or " + near[last] + "?"
 }
 
 // followsNote is on commands that follow a change: they end with any of the exit statuses.
@@ -176,6 +187,26 @@ func usageTemplate(c *cobra.Command) string {
 	return flags.Replace(c.UsageTemplate()) + "\n" + all + "Exit status:\n" + exitTable() + "{{else}}" + exitLine + "{{end}}"
 }
 
+const helpLong = `Shows the help of a command: what it does, its flags, examples, and the exit statuses that it ends
+with. "COMMAND --help" shows the same. Without COMMAND all commands are listed.`
+
+const completionLong = `Prints a script that has your shell complete commands, flags and ids when you press the Tab key. Ids
+come from the daemon of the home, if one runs: none is started for a key that was pressed.`
+
+// tellCompletion says in our words what cobra's completion is.
+func tellCompletion(c *cobra.Command, verbs []*cobra.Command) {
+	begins := map[string]string{
+		"bash":       "  source <(sallyport completion bash)                  # in this shell; needs the package bash-completion\n  sallyport completion bash > ~/.local/share/bash-completion/completions/sallyport",
+		"zsh":        "  source <(sallyport completion zsh)                   # in this shell; after: autoload -U compinit; compinit\n  sallyport completion zsh > \"${fpath[1]}/_sallyport\"",
+		"fish":       "  sallyport completion fish | source                   # in this shell\n  sallyport completion fish > ~/.config/fish/completions/sallyport.fish",
+		"powershell": "  sallyport completion powershell | Out-String | Invoke-Expression",
+	}
+	c.Short, c.Long = "have your shell complete commands, flags and ids: "+named(verbs), completionLong
+	for _, v := range verbs {
+		v.Short, v.Long, v.Example = "print the script for "+v.Name(), completionLong, begins[v.Name()]
+	}
+}
+
 // strict makes what cobra brings along refuse words that it does not know, as every other command does.
 func strict(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
@@ -184,8 +215,10 @@ func strict(root *cobra.Command) {
 		switch c.Name() {
 		case "completion":
 			verbs := c.Commands()
+			tellCompletion(c, verbs)
 			c.Args, c.RunE = nil, func(_ *cobra.Command, args []string) error { return noVerb(c, "completion", verbs, args) }
 		case "help":
+			c.Use, c.Short, c.Long, c.Example = "help [COMMAND]", "show the help of a command", helpLong, "  sallyport help run\n  sallyport help change show"
 			c.Run, c.RunE = nil, func(c *cobra.Command, args []string) error {
 				topic, rest, err := root.Find(args)
 				switch {
