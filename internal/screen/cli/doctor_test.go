@@ -87,6 +87,22 @@ func TestTheStatusNamesAFileThatDoesNotLoad(t *testing.T) {
 	}
 }
 
+// Whoever has just written a limit would else believe that the change has it.
+func TestARunSaysThatAFileOfTheHomeDoesNotLoad(t *testing.T) {
+	d := newDaemon(t)
+	d.accepted, d.detail = api.Change{ID: "chg-00000001"}, finalized()
+	d.settings = []api.Unloaded{{File: "sallyport.yaml", Since: time.Now().Add(-90 * time.Second), Problem: "/h/sallyport.yaml:3:1: oops\x1b[31m", InForce: "What it said goes on.", Next: "vi /h/sallyport.yaml"}}
+	got := d.cli("run", "--request", "x", "--approve", "yes", "--", "true")
+	for _, want := range []string{"note: sallyport.yaml: it does not load, found 1m30s ago: /h/sallyport.yaml:3:1: oops", "What it said goes on.\n", "to correct it: vi /h/sallyport.yaml\n"} {
+		if !strings.Contains(got.err, want) || strings.Contains(got.err, "\x1b") {
+			t.Errorf("%q is not in:\n%s", want, got.err)
+		}
+	}
+	if got := d.cli("run", "--request", "x", "--approve", "yes", "--json", "--", "true"); got.err != "" || got.code != exitDone {
+		t.Errorf("in JSON: %+v", got)
+	}
+}
+
 func TestTheDoctorGoesOnWithADaemonOfAnotherBuild(t *testing.T) {
 	d := newDaemon(t)
 	got := d.doctor(t.TempDir(), problem.Errorf(problem.Unavailable, "sallyport daemon stop", "the daemon is build x"))

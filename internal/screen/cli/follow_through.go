@@ -112,6 +112,22 @@ func reportAccepted(a *app, c api.Change) {
 	printUncommitted(s, c.Included, "in the copy; what is changed in them lands once you have committed them")
 }
 
+// noteUnloaded names the files of the home that do not load: what they say now does not count for the change.
+func noteUnloaded(ctx context.Context, a *app, c *client.Client) {
+	if a.json {
+		return
+	}
+	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
+	if err != nil {
+		return // what the change comes to is said all the same
+	}
+	s := a.sheet(a.Err)
+	for _, u := range d.Settings {
+		s.line("%s %s: %s", s.yellow("note:"), inert.Line(u.File), inert.Line(unloadedLine(u.Since, s.now, u.Problem, u.InForce)))
+		s.line("  to correct it: %s", inert.Line(u.Next))
+	}
+}
+
 // printUncommitted names a person's uncommitted paths.
 func printUncommitted(s sheet, paths []string, what string) {
 	n := len(paths)

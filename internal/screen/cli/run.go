@@ -126,6 +126,7 @@ func runChange(a *app, cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	reportAccepted(a, change)
+	noteUnloaded(ctx, a, c)
 	return followThrough(ctx, a, c, change.ID, mannerOf(a.Program, f.request.Approve, f.output))
 }
 
