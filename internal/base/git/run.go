@@ -214,9 +214,7 @@ type tail struct {
 }
 
 func (t *tail) Write(p []byte) (int, error) {
-	if room := t.max - len(t.buf); room > 0 {
-		t.buf = append(t.buf, p[:min(room, len(p))]...)
-	}
+	t.buf = append(t.buf, p[:min(t.max-len(t.buf), len(p))]...)
 	return len(p), nil
 }
 

@@ -103,11 +103,14 @@ func TestABranchThatIsNotCheckedOutMovesAlone(t *testing.T) {
 	r := testRepo(t, map[string]blob{"a": text("1")})
 	gitIn(t, r.Top, "", "switch", "-qc", "other")
 	put(t, filepath.Join(r.Top, "a"), "mine", 0o644)
-	before := look(t, r.Top)
+	before, head := look(t, r.Top), gitIn(t, r.Top, "", "reflog", "HEAD")
 	o := r.order(t, map[string]blob{"a": text("2")})
 	o.WorkTree = false
 	done := r.land(t, o)
 	after := look(t, r.Top)
+	if log := gitIn(t, r.Top, "", "reflog", "HEAD"); log != head {
+		t.Errorf("the reflog of HEAD says %q", log)
+	}
 	if d := differ(after, before); !strings.HasPrefix(d, "refs:") || strings.Count(d, "\n") != 3 {
 		t.Errorf("more than the branch moved:\n%s", d)
 	}

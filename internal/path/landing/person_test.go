@@ -209,6 +209,37 @@ func TestALockThatAPersonTakesAsOursIsGivenBackStays(t *testing.T) {
 	}
 }
 
+// TestALockThatCannotBeGivenBackKeepsItsRowOpen: their git would stand before it, and nobody would take it away.
+func TestALockThatCannotBeGivenBackKeepsItsRowOpen(t *testing.T) {
+	for op, fails := range map[string]bool{"index:unlock": false, "ref:unlock": true, "packed:unlock": true} {
+		t.Run(op, func(t *testing.T) {
+			r, o := plain(t)
+			want, inner := landing.Landed, disk.Ops{}
+			if fails {
+				o.Branch, o.WorkTree, o.New = "team/new", false, true
+				want, inner = landing.Undone, failingAfterTheBranch(&disktest.Crash{At: -1}, func() {})
+			}
+			l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(name string, do func() error) error {
+				if name == op {
+					return unix.EIO
+				}
+				return inner.Do(name, do)
+			}}}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, "input/output error") {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			recoverAll(t, j, disk.Ops{})
+			if left := residue(t, r); j.row.State != want || len(left) > 0 {
+				t.Errorf("%s %q, left behind: %q", j.row.State, j.row.Reason, left)
+			}
+		})
+	}
+}
+
 // TestAFileOpenForWritingIsLeftToItsProgram: its next write would go to a file that was taken away.
 func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
 	persontest.Ordinary(t, "a lease is for the owner of a file")

@@ -89,7 +89,8 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		}, landing.ErrOddState, "in a reftable", "refs migrate"},
 		{"touched path skip-worktree", run("update-index --skip-worktree a"), landing.ErrOddState, "touches a, which git is told to leave alone", "--no-skip-worktree a"},
 		{"no symlinks", run("config core.symlinks false"), landing.ErrOddState, "core.symlinks", "config core.symlinks true"},
-		{"touched path converted", write(".git/info/attributes", "a filter=x\n"), landing.ErrConverts, "a cannot land: git converts it between its store and the checkout (filter=x in .git/info/attributes)", "change branch"},
+		{"touched path converted", write(".git/info/attributes", "a filter=x\n"), landing.ErrConverts, "a cannot land: git converts it between its store and the checkout (filter=x in .git/info/attributes); write it as a branch", "change branch"},
+		{"touched paths converted", write(".git/info/attributes", "a filter=x\ndir/* filter=x\n"), landing.ErrConverts, "(filter=x in .git/info/attributes) (and 1 more); write it as a branch", "change branch"},
 		{"touched path converted by what is not committed", write(".gitattributes", "d2f/* working-tree-encoding=UTF-16\n"), landing.ErrConverts, "d2f/x cannot land: git converts it", "change branch"},
 		{"touched path converted by what the branch got", func(t *testing.T, r repo, o *landing.Order) {
 			write(".gitattributes", "dir/* filter=x\n")(t, r, o)
@@ -187,6 +188,10 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			os.Remove(filepath.Join(r.Top, "a"))
 			os.Mkdir(filepath.Join(r.Top, "a"), 0o755)
 		}, landing.ErrDirty, "a is a folder", "status -- a"},
+		{"folder in place of a file that is to go", func(t *testing.T, r repo, _ *landing.Order) {
+			os.Remove(filepath.Join(r.Top, "gone"))
+			put(t, filepath.Join(r.Top, "gone/mine"), "m", 0o644)
+		}, landing.ErrDirty, "gone is a folder in the work tree, and the branch has a file there", "status -- gone"},
 		{"untracked file in a folder that becomes a file", write("d2f/mine", "m"), landing.ErrDirty, "d2f/mine is untracked or ignored", "ls -la"},
 		{"staged file in a folder that becomes a file", func(t *testing.T, r repo, o *landing.Order) {
 			write("d2f/mine", "m")(t, r, o)
