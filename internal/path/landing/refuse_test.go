@@ -244,6 +244,30 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 	}
 }
 
+// TestEachEntryOfAFolderThatBecomesAFileIsLookedAt: a folder is read in any order, and theirs may come last.
+func TestEachEntryOfAFolderThatBecomesAFileIsLookedAt(t *testing.T) {
+	files, gone := map[string]blob{}, map[string]blob{"d2f": text("file\n")}
+	for n := range 12 {
+		for _, p := range []string{fmt.Sprintf("d2f/x%d", n), fmt.Sprintf("d2f/y%d/z", n)} {
+			files[p], gone[p] = text("x\n"), blob{}
+		}
+	}
+	r := testRepo(t, files)
+	o := r.order(t, gone)
+	l := &landing.Lander{Host: beside}
+	for _, mine := range []string{"d2f/mine", "d2f/y7/mine"} {
+		path := filepath.Join(r.Top, mine)
+		put(t, path, "m", 0o644)
+		if _, err := l.Compute(gittest.Context(t), o); !errors.Is(err, landing.ErrDirty) || !strings.Contains(err.Error(), mine+" is untracked or ignored") {
+			t.Errorf("%s: %v", mine, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.land(t, o)
+}
+
 // plain is a clean repository with a branch that conflicts, and a change that touches every kind of path.
 func plain(t *testing.T) (repo, landing.Order) {
 	t.Helper()
