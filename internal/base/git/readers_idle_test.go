@@ -207,6 +207,40 @@ func TestAReaderThatEndsHoldsNothingOpen(t *testing.T) {
 	}
 }
 
+// watched is a context that counts what waits for its end.
+type watched struct {
+	context.Context
+	done  chan struct{}
+	waits int
+}
+
+func (w *watched) Done() <-chan struct{} { return w.done }
+
+func (w *watched) AfterFunc(func()) (stop func() bool) {
+	w.waits++
+	return func() bool { w.waits--; return true }
+}
+
+// A context may be a daemon's: what has died and was replaced is nothing for its end any more.
+func TestAProcessThatDiedWaitsForTheEndOfNoContext(t *testing.T) {
+	p, _, _ := configuredPlace(t)
+	w := &watched{Context: t.Context(), done: make(chan struct{})}
+	q := p.Common(disk.Ops{}).reader(w)
+	for range 3 {
+		if _, err := q.resolve("refs/heads/none"); err != nil {
+			t.Fatal(err)
+		}
+		if w.waits != 1 {
+			t.Fatalf("%d wait for the end while one reads", w.waits)
+		}
+		q.proc.kill()
+		_, _ = q.proc.cmd.Process.Wait()
+	}
+	if q.close(); w.waits != 0 {
+		t.Errorf("%d wait for the end when nothing reads", w.waits)
+	}
+}
+
 func TestRunEndsWhatHasWaitedLongEnough(t *testing.T) {
 	p, _, _ := configuredPlace(t)
 	d := p.Common(disk.Ops{})
