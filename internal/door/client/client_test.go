@@ -406,6 +406,12 @@ func TestTheHomeFollowsFlagThenEnvironmentThenUser(t *testing.T) {
 	if _, err := (Person{UID: 1, Getenv: func(string) string { return "" }}).Home(""); problem.KindOf(err) != problem.Usage {
 		t.Errorf("nothing known: %v", err)
 	}
+	for _, rel := range []string{"x", "./x", "~/x"} {
+		_, err := (Person{UID: 0, Getenv: func(k string) string { return map[string]string{"SALLYPORT_HOME": rel}[k] }}).Home("")
+		if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "SALLYPORT_HOME") || !strings.Contains(err.Error(), "absolute path") {
+			t.Errorf("SALLYPORT_HOME=%s: %v", rel, err)
+		}
+	}
 }
 
 func TestTheSocketLiesWhereOnlyItsUserReaches(t *testing.T) {

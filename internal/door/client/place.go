@@ -26,13 +26,16 @@ type Person struct {
 // Me is the person who runs this process.
 func Me() Person { return Person{UID: os.Geteuid(), Getenv: os.Getenv} }
 
-// Home returns the absolute path of the home to use: the flag, else SALLYPORT_HOME,
+// Home returns the absolute path of the home to use: the flag, else SALLYPORT_HOME, which has to be absolute,
 // else $XDG_STATE_HOME/sallyport; without that ~/.local/state/sallyport, for root
 // /var/lib/sallyport. Links on the way are followed, so that one home has one name.
 func (p Person) Home(flag string) (string, error) {
 	dir := flag
 	if dir == "" {
 		dir = p.Getenv("SALLYPORT_HOME")
+		if dir != "" && !filepath.IsAbs(dir) { // it stays as one goes from folder to folder, and would name a home in each
+			return "", problem.Errorf(problem.Usage, "env -u SALLYPORT_HOME sallyport status", "SALLYPORT_HOME is %q, another folder wherever you stand: set it to an absolute path", dir)
+		}
 	}
 	if dir == "" {
 		state, home := p.Getenv("XDG_STATE_HOME"), p.Getenv("HOME")

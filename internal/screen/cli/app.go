@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -175,9 +176,14 @@ func (a *app) about(home string) {
 }
 
 // mistyped refuses a home that this invocation names by a word and that is not there: only the usual home is made by the first command that
-// needs it, and one in an empty folder, which somebody has made for it. What cannot be looked at may be another user's.
+// needs it, and one in an empty folder, which somebody has made for it. What cannot be looked at may be another user's. The usual home that
+// SALLYPORT_HOME names is made, too, but not the folder above it.
 func (a *app) mistyped(home string) error {
+	none := problem.Errorf(problem.NotFound, "sallyport init "+inert.Path(home), "there is no home at %q; init makes one", home)
 	if a.homeFlag == "" {
+		if _, err := os.Stat(filepath.Dir(home)); a.Getenv("SALLYPORT_HOME") != "" && errors.Is(err, fs.ErrNotExist) {
+			return none
+		}
 		return nil
 	}
 	if err := client.NoProject(home); err != nil {
@@ -188,7 +194,7 @@ func (a *app) mistyped(home string) error {
 	if !errors.Is(err, fs.ErrNotExist) && (err != nil || len(entries) == 0 || slices.ContainsFunc(entries, ofHome)) {
 		return nil
 	}
-	return problem.Errorf(problem.NotFound, "sallyport init "+inert.Path(home), "there is no home at %q; init makes one", home)
+	return none
 }
 
 // connect returns a client of the home's daemon, started if need be.
