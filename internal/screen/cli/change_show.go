@@ -20,7 +20,7 @@ func newChangeShowCommand(a *app) *cobra.Command {
 happened when, what it asked of the network, what its models used, and where it stands. The last
 lines name the commands to run next, and the identity of its agent's session.
 
-Without an id it shows the one change that is under way.`,
+Without an id it shows the one change that is open, or else the only one of them that is under way.`,
 		`  sallyport change show
   sallyport change show chg-1a2b3c4d
   sallyport change show chg-1a2b3c4d --json`, oneChange,

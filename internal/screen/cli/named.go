@@ -42,6 +42,12 @@ var restsOn = map[string][]string{
 // open are the states in which something is still to happen to a change.
 var open = slices.DeleteFunc(slices.Clone(states), api.Final)
 
+// atWork are the states in which something moves by itself, and nothing is asked of anybody.
+var atWork = []string{api.Requested, api.Preparing, api.Working, api.Submitted}
+
+// onlyLook are the verbs that change nothing: of several open changes they take the one at work, if there is just one.
+var onlyLook = []string{"watch", "show", "diff", "log", "list"}
+
 // takesChange reports whether the first word of a usage line is the id of a change.
 func takesChange(use string) bool {
 	_, words, _ := strings.Cut(use, " ")
@@ -101,6 +107,9 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{States: states, Limit: lookedUp})
 	if err != nil {
 		return "", err
+	}
+	if moving := slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return !slices.Contains(atWork, r.State) }); len(moving) == 1 && slices.Contains(onlyLook, verb) {
+		rows = moving
 	}
 	switch len(rows) {
 	case 0:

@@ -25,7 +25,7 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	}
 
 	// Of several none is chosen, and all are named. Where none is, that is said.
-	if got := d.cli("change", "show"); got.code != exitUsage || !strings.Contains(got.err, whole) || !strings.Contains(got.err, "chg-zz000002 (another)") || strings.Contains(got.err, "chg-zz000003") {
+	if got := d.cli("change", "shell"); got.code != exitUsage || !strings.Contains(got.err, whole) || !strings.Contains(got.err, "chg-zz000002 (another)") || strings.Contains(got.err, "chg-zz000003") {
 		t.Errorf("two are under way: %+v", got)
 	}
 	if got := d.cli("confirm"); got.code != exitError || !strings.Contains(got.err, "confirm needs a change, and none is on trial") {
@@ -41,6 +41,27 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	}
 	if got := d.cli("rollback", "--smart"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-zz000002 another\n") || !strings.Contains(d.told(), `put back {"violating":true}`) {
 		t.Errorf("the one that works is not restored: %+v, told %s", got, d.told())
+	}
+}
+
+func TestWhatOnlyLooksTakesTheOneChangeAtWork(t *testing.T) {
+	verbs := [][]string{{"change", "watch"}, {"change", "show"}, {"change", "log"}, {"change", "diff"}, {"checkpoint", "list"}}
+	waits := func(id string) api.Change { return api.Change{ID: id, State: api.AwaitingApproval} }
+	for name, tc := range map[string]struct {
+		open []api.Change
+		want string
+	}{
+		"one at work, and two that wait": {[]api.Change{waits("chg-00000002"), waits("chg-00000003")}, "chg-00000001 wish\n"},
+		"two at work":                    {[]api.Change{waits("chg-00000002"), {ID: "chg-00000003", State: api.Preparing}}, "3 changes could be meant"},
+	} {
+		for _, words := range verbs {
+			d := newDaemon(t)
+			d.detail.Change = api.Change{ID: "chg-00000009", State: api.Finalized}
+			d.others = append([]api.Change{{ID: "chg-00000001", State: api.Working, Text: "wish"}}, tc.open...)
+			if got := d.cli(words...); !strings.Contains(got.err, tc.want) {
+				t.Errorf("%s, %s: %+v", name, words, got)
+			}
+		}
 	}
 }
 
