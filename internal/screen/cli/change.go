@@ -140,8 +140,25 @@ Use it to keep the work of a change that did not land, or to apply it by hand el
 			if _, ok := terminal(a.Out); ok || a.json {
 				return a.text(ctx, "patch", write)
 			}
-			return write(a.Out)
+			n := counting{w: a.Out}
+			err := write(&n)
+			if err == nil && n.bytes == 0 {
+				fmt.Fprintf(a.Err, "%s changes no file: the patch is empty\n", words[0])
+			}
+			return err
 		})
+}
+
+// counting counts what is written.
+type counting struct {
+	w     io.Writer
+	bytes int
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.bytes += n
+	return n, err
 }
 
 func newChangeLogCommand(a *app) *cobra.Command {

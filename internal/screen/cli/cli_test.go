@@ -415,10 +415,34 @@ func TestNoLineOfAnAgentsCanBeTakenForOneOfOurs(t *testing.T) {
 	}
 }
 
+func TestThatAPatchIsEmptyIsSaid(t *testing.T) {
+	d := newDaemon(t)
+	if got := d.cli("change", "export", "chg-00000001"); got.code != 0 || got.out != "" || got.err != "chg-00000001 changes no file: the patch is empty\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestACodeIsTakenOnlyForWhatIsConfirmedWithOne(t *testing.T) {
+	d := newDaemon(t)
+	d.detail = onTrial()
+	if got := d.cli("confirm", "chg-00000001", "--code", "ABCD-EFGH-JKLM"); got.code != exitUsage || !strings.Contains(got.err, "without a code\nnext: sallyport confirm chg-00000001\n") || strings.Contains(d.told(), "confirm") {
+		t.Errorf("%+v, told %s", got, d.told())
+	}
+	d.detail.Change.Trial.Host = true
+	d.after = func(call string) {
+		if strings.HasPrefix(call, "confirm") {
+			d.detail.Change.State = api.Finalized
+		}
+	}
+	if got := d.cli("confirm", "chg-00000001", "--code", "ABCD-EFGH-JKLM"); got.code != exitDone || !strings.Contains(d.told(), "confirm") {
+		t.Errorf("of the host: %+v, told %s", got, d.told())
+	}
+}
+
 func TestExportToAFileIsByteForByte(t *testing.T) {
 	d := newDaemon(t)
 	d.stream = "diff --git a/x b/x\n+" + hostile + "\x00\xff\n"
-	if got := d.cli("change", "export", "chg-00000001"); got.code != 0 || got.out != d.stream {
+	if got := d.cli("change", "export", "chg-00000001"); got.code != 0 || got.out != d.stream || got.err != "" {
 		t.Errorf("exit %d %q", got.code, got.out)
 	}
 }
@@ -545,6 +569,23 @@ func TestAHomeThatIsMistypedIsNotMade(t *testing.T) {
 		}
 		if got := d.doctor(home, nil); said != "" && !strings.Contains(got.out, "MISSING daemon: ") || !strings.Contains(got.out, said) {
 			t.Errorf("the doctor says of %s: %s", home, got.out)
+		}
+	}
+}
+
+// TestTheHomeThatTheVariableNamesIsMadeWhereItsFolderIs holds that SALLYPORT_HOME names a usual home, and that one in a folder that is not there,
+// or in one that depends on where one stands, is not made.
+func TestTheHomeThatTheVariableNamesIsMadeWhereItsFolderIs(t *testing.T) {
+	d := newDaemon(t)
+	top := t.TempDir()
+	for home, said := range map[string]string{
+		filepath.Join(top, "new"): "", filepath.Join(top, "nope/x"): "there is no home at",
+		"rel": `SALLYPORT_HOME is "rel"`, "./rel": "an absolute path",
+	} {
+		d.env = map[string]string{"SALLYPORT_HOME": home}
+		got := d.cli("change", "list")
+		if refused := got.code != exitDone; refused != (said != "") || !strings.Contains(got.err, said) {
+			t.Errorf("%s: %+v", home, got)
 		}
 	}
 }

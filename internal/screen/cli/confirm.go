@@ -41,10 +41,16 @@ Exit status: 0 when it stays, 5 if it was rolled back before you confirmed.`,
 
 // codeTo is the code to confirm a change with: what was given, or what is typed when it is asked for; "" where it takes none.
 func codeTo(ctx context.Context, a *app, c *client.Client, change, given string) (string, error) {
-	if given != "" || c.Guest() {
+	if c.Guest() || c.Other() != nil && given != "" {
 		return given, nil
 	}
 	d, err := client.Call(ctx, c, api.ChangeShow, change)
+	if given != "" {
+		if err == nil && d.Change.Trial.Asks() && !d.Change.Trial.Host {
+			return "", problem.Errorf(problem.Usage, "sallyport confirm "+change, "%s does not change the host: it is confirmed without a code", change)
+		}
+		return given, nil
+	}
 	if err != nil || !d.Change.Trial.Asks() || !d.Change.Trial.Host {
 		return "", err
 	}
