@@ -117,12 +117,7 @@ func (rs *Rehearsals) build(ctx context.Context, row change.Row, o grounds.Offer
 	}
 	defer clear()
 	out := filepath.Join(place, "bin")
-	err = rs.Ops.Do("rehearsal:place", func() error {
-		if err := os.Mkdir(out, 0o700); err != nil {
-			return err
-		}
-		return own(out, w.Spec.Owner)
-	})
+	err = rs.Ops.Do("rehearsal:place", func() error { return errors.Join(os.Mkdir(out, 0o700), own(out, w.Spec.Owner)) })
 	if err != nil {
 		return c, nil, err
 	}

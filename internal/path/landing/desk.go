@@ -270,8 +270,8 @@ func (d *desk) strange() (map[string]string, error) {
 // and whose time of writing, well in the past, has not changed since.
 func (d *desk) unwritten(i int) bool {
 	var now unix.Stat_t
-	was := d.out[i].Stat
-	return d.done[i] && d.out[i].Exists && time.Since(time.Unix(was.Mtim.Unix())) > time.Second &&
+	was := d.out[i].Stat // of no file if none came out
+	return time.Since(time.Unix(was.Mtim.Unix())) > time.Second &&
 		unix.Fstatat(d.slots.fd(), slot(i), &now, unix.AT_SYMLINK_NOFOLLOW) == nil &&
 		now.Ino == was.Ino && now.Size == was.Size && now.Mtim == was.Mtim
 }

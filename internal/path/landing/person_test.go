@@ -416,13 +416,16 @@ func TestWhatAPersonMakesOfANewVersionStaysWhenItIsTakenBack(t *testing.T) {
 func TestAnEditInAnOldFileThatWasTakenAwayIsKept(t *testing.T) {
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
 	for name, c := range map[string]struct {
-		words string // "" = nobody writes
-		back  bool   // its time is put back
+		words string        // "" = nobody writes
+		back  bool          // its time is put back
+		later time.Duration // it was written so much later
 	}{
-		"nobody writes":               {},
-		"as many bytes":               {words: "a mad\n"},
-		"more bytes, at the old time": {words: "late words", back: true},
+		"nobody writes":                              {},
+		"as many bytes":                              {words: "a mad\n"},
+		"more bytes, at the old time":                {words: "late words", back: true},
+		"as many bytes, at a time that says nothing": {words: "a mad\n", back: true, later: 2 * time.Hour}, // a clock has been put back
 	} {
+		old := old.Add(c.later)
 		t.Run(name, func(t *testing.T) {
 			r, o := rich(t, t.TempDir())
 			if err := os.Chtimes(filepath.Join(r.Top, "a.txt"), old, old); err != nil {

@@ -136,9 +136,10 @@ func TestClearingTakesWhatALandingLeftAndKeepsAPersonsBytes(t *testing.T) {
 	for _, c := range []struct {
 		op    string
 		after bool
-		mine  bool // a person wrote into a file that was taken out
-	}{{op: "desk:note", after: true}, {op: "ref:lock", after: true}, {op: "tree:replace", after: true}, {op: "tree:replace", after: true, mine: true}, {op: "desk:remove"}} {
-		name := c.op
+		mine  bool   // a person wrote into a file that was taken out
+		gone  string // what an earlier try has removed already
+	}{{op: "desk:note", after: true}, {op: "ref:lock", after: true}, {op: "tree:replace", after: true}, {op: "tree:replace", after: true, mine: true}, {op: "desk:remove"}, {op: "desk:remove", gone: "slots"}, {op: "desk:remove", gone: "note"}} {
+		name := c.op + c.gone
 		if c.mine {
 			name += ", mine"
 		}
@@ -154,6 +155,11 @@ func TestClearingTakesWhatALandingLeftAndKeepsAPersonsBytes(t *testing.T) {
 					if raw, _ := os.ReadFile(at); string(raw) == "a\n" {
 						put(t, at, "late words", 0o644)
 					}
+				}
+			}
+			if c.gone != "" {
+				if err := os.RemoveAll(filepath.Join(r.GitDir, "sallyport-"+string(o.Landing)+".old", c.gone)); err != nil {
+					t.Fatal(err)
 				}
 			}
 			head, tree := gitIn(t, r.Top, "", "rev-parse", "main"), walk(t, r.Top, ".git")
