@@ -310,26 +310,34 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 
 // TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged: what somebody has made of a path since is theirs, and the row says so.
 func TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged(t *testing.T) {
-	r, o := plain(t)
-	adds := 0
-	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
-		err := do()
-		if op == "tree:add" {
-			if adds++; adds == 2 { // the last one
-				overwrite("mine")(filepath.Join(r.Top, "a"))
+	for name, age := range map[string]time.Duration{"written now": 0, "with an old time": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			adds := 0
+			l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+				err := do()
+				if op == "tree:add" {
+					if adds++; adds == 2 { // the last one
+						path, at := filepath.Join(r.Top, "a"), time.Now().Add(-age)
+						overwrite("mine")(path)
+						if err := os.Chtimes(path, at, at); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				return err
+			}}}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
 			}
-		}
-		return err
-	}}}
-	j := &journal{}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
-	if j.row.State != landing.Landed || j.row.Reason != "a was changed meanwhile, and stays as you have it" {
-		t.Errorf("%s %q", j.row.State, j.row.Reason)
-	}
-	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != " M a" {
-		t.Errorf("status %q", status)
+			if j.row.State != landing.Landed || j.row.Reason != "a was changed meanwhile, and stays as you have it" {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != " M a" {
+				t.Errorf("status %q", status)
+			}
+		})
 	}
 }
 
