@@ -72,9 +72,9 @@ func TestADaemonGivesMemoryBackEachMinuteInWhichNoAgentWorks(t *testing.T) {
 		defer cancel(nil)
 		go d.watchIdle(ctx, cancel)
 
-		during := func(minutes time.Duration) int64 {
+		during := func(minutes int) int64 {
 			before := given.Load()
-			time.Sleep(minutes * time.Minute)
+			time.Sleep(time.Duration(minutes) * time.Minute)
 			synctest.Wait()
 			return given.Load() - before
 		}

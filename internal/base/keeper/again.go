@@ -34,14 +34,8 @@ func watch(home string, self deadman.Process) error {
 			keeper, again = path, path
 		}
 	}
-	var env []string
-	for _, name := range Passed {
-		if value, set := os.LookupEnv(name); set {
-			env = append(env, name+"="+value)
-		}
-	}
 	err = deadman.Arm(disk.Ops{}, Folder(home), deadman.Armed{
-		Landing: watchName, Argv: []string{again, "again", home}, Env: env,
+		Landing: watchName, Argv: []string{again, "again", home}, Env: passed(),
 		Daemon: self, Kept: true, Due: deadman.Deadline{Set: now, In: deadman.LifeMax}, At: now.Wall,
 	})
 	if err != nil {
@@ -50,14 +44,21 @@ func watch(home string, self deadman.Process) error {
 	return deadman.Start(context.Background(), keeper, deadman.Path(Folder(home), watchName))
 }
 
+// passed is what of this process's environment a daemon is started with.
+func passed() (env []string) {
+	for _, name := range Passed {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
 // again starts a keeper that is nobody's child, and returns once one has the home. It logs where a daemon does that a command started. Once
 // the host change is over it starts none.
 func again(home string) error {
 	if deadman.Disarmed(os.Getenv) {
 		return nil
-	}
-	if err := os.Unsetenv(deadman.RecordVariable); err != nil { // it is no business of what is started
-		return fmt.Errorf("start a keeper again: %w", err)
 	}
 	var log *os.File
 	err := disk.Ops{}.Do("keeper:log", func() (err error) {
@@ -73,6 +74,7 @@ func again(home string) error {
 	defer log.Close()
 	cmd := exec.Command("/proc/self/exe", "serve", home)
 	cmd.Args[0], cmd.Stdout, cmd.Stderr = Program, log, log
+	cmd.Env = passed() // not the record that this command runs for
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start a keeper again: %w", err)

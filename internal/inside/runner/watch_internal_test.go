@@ -26,17 +26,17 @@ func TestInitLooksSeldomWhileNothingChanges(t *testing.T) {
 		name     string
 		watching sandbox.Watching
 		sights   []sight
-		want     []time.Duration
+		want     []int // ms
 	}{
-		{"nothing changes", held, []sight{still, still, still, still, still, still, still}, []time.Duration{100, 200, 400, 800, 1000, 1000, 1000}},
-		{"a program works again", held, []sight{still, still, still, moved, moved}, []time.Duration{100, 200, 400, 100, 200}},
-		{"no group holds their number", unheld, []sight{still, still, still}, []time.Duration{100, 100, 100}},
+		{"nothing changes", held, []sight{still, still, still, still, still, still, still}, []int{100, 200, 400, 800, 1000, 1000, 1000}},
+		{"a program works again", held, []sight{still, still, still, moved, moved}, []int{100, 200, 400, 100, 200}},
+		{"no group holds their number", unheld, []sight{still, still, still}, []int{100, 100, 100}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := initProcess{watching: c.watching}
 			for i, now := range c.sights {
-				if got := in.rest(now); got != c.want[i]*time.Millisecond {
-					t.Errorf("after look %d it is blind for %v, not %v ms", i+1, got, int64(c.want[i]))
+				if got := in.rest(now); got != time.Duration(c.want[i])*time.Millisecond {
+					t.Errorf("after look %d it is blind for %v, not %d ms", i+1, got, c.want[i])
 				}
 			}
 		})
