@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"sallyport/internal/door/api"
@@ -39,9 +40,9 @@ func (d *Daemon) checkMeasures() api.Check {
 	if len(alerts) == 0 {
 		return api.Check{Name: "measures", OK: true, Detail: "no figure is over its limit"}
 	}
-	detail := alerts[0].Text
+	detail := strings.TrimPrefix(alerts[0].Text, "measure ")
 	if more := len(alerts) - 1; more > 0 {
 		detail += fmt.Sprintf(" (and %d more)", more)
 	}
-	return api.Check{Name: "measures", Detail: detail, Fix: "sallyport stats"}
+	return api.Check{Name: "measures", Mark: "over", Detail: detail, Fix: "sallyport stats"}
 }

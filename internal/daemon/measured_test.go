@@ -44,7 +44,7 @@ func TestAnAlertIsLoggedOnceAndIsOneLineOfDoctor(t *testing.T) {
 	if n := strings.Count(log.String(), "level=WARN msg=alert alert=pause_over_maximum"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
-	if c := d.checkMeasures(); c.OK || c.Needed || !strings.HasSuffix(c.Detail, "(and 1 more)") || c.Fix != "sallyport stats" {
+	if c := d.checkMeasures(); c.OK || c.Needed || c.Mark != "over" || strings.HasPrefix(c.Detail, "measure") || !strings.HasSuffix(c.Detail, "(and 1 more)") || c.Fix != "sallyport stats" {
 		t.Errorf("%+v", c)
 	}
 	d.meter.Moved("chg-00000001", "cancelled", false, true)

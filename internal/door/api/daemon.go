@@ -110,6 +110,8 @@ type Check struct {
 	Refused bool `json:"refused,omitempty"` // a repository in which no change can be made as it stands
 	Ignored bool `json:"ignored,omitempty"` // what a repository says and does not count
 	Limited bool `json:"limited,omitempty"` // files of a repository that no change may touch
+
+	Mark string `json:"mark,omitempty"` // what it is instead of absent: no key, over
 }
 
 // InFolder asks about the repository that a folder lies in, as a request there would.

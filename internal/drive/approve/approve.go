@@ -264,7 +264,7 @@ func (a *Answers) Rework(ctx context.Context, ref id.Approval, by audit.Actor, v
 			return err
 		}
 		if !approval.Reworks(q) {
-			return problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "no agent goes on with %s: it is approved, or refused", row.ID)
+			return problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "rework is for a change of what a group runs, and %s is none: refuse it, and run it again with what is to be different", row.ID)
 		}
 		if a.Rules.Approvals().NoSelf && slices.Contains(need.May, by.Person) { // what they say they would have asked for
 			return problem.Case(approval.ErrOwn, "sallyport refuse "+string(row.ID)+` --reason "…"`,

@@ -171,3 +171,16 @@ func TestWhoWouldApproveWhatTheyAskedForHasItAskedForAnew(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatNoGroupRunsIsNotReworkedAndTheWayOutIsTold(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		d := h.Is(c, h.Ask(c), change.AwaitingApproval)
+		err := c.Rework(t.Context(), d.Approval.ID, h.By(), approval.ViaChat, "say Hi")
+		if p := problem.Of(err); p.Kind != problem.Conflict || !strings.Contains(p.Text, "rework is for a change of what a group runs") || !strings.HasPrefix(p.Next, "sallyport refuse "+string(d.Change.ID)) {
+			t.Errorf("%+v", p)
+		}
+		h.Is(c, d.Change.ID, change.AwaitingApproval)
+	})
+}

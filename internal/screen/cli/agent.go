@@ -83,7 +83,7 @@ func printAgents(a *app, s sheet, all []api.Agent) {
 			mark = s.yellow("no key ")
 		}
 		if one.Installed && one.Version != "" {
-			state = " " + inert.Line(one.Version)
+			state = ", version " + inert.Line(one.Version)
 		}
 		s.line("%s %s  %s%s", mark, s.bold(fmt.Sprintf("%-9s", inert.Line(one.Name))), inert.Line(one.Title), state)
 		said := func(what, text string) {

@@ -98,7 +98,7 @@ func TestTheListSaysWhatIsThereWhatIsMissingAndHowToGetIt(t *testing.T) {
 	}
 	got := d.cli("agent", "list")
 	for _, want := range []string{
-		"ready   codex      OpenAI Codex CLI 0.169.0", "program: /opt/codex", "key: found in file:/k", "model: gpt-5 at https://api.openai.com/v1", "can: be watched, be paused, be told more while it works", "switched off in the sandbox: its own sandbox",
+		"ready   codex      OpenAI Codex CLI, version 0.169.0", "program: /opt/codex", "key: found in file:/k", "model: gpt-5 at https://api.openai.com/v1", "can: be watched, be paused, be told more while it works", "switched off in the sandbox: its own sandbox",
 		"ready   gemini", "key: found in $GEMINI_API_KEY", `problem: its version is not known: \x1b[31mx`,
 		"no key  pi", "key: not found; set ANTHROPIC_API_KEY or OPENAI_API_KEY", "absent  qwen", "get it: npm install -g @qwen-code/qwen-code", "key: none is needed", "program: part of sallyport", "acp:COMMAND", "model: https://b.example", "model: https://elsewhere.example/v1\n",
 	} {

@@ -158,6 +158,7 @@ func checkAgents(ctx context.Context, p Program, c *client.Client) (checks []api
 				check.Detail = strings.TrimSpace("version "+one.Version) + ", its model asks for no key"
 			}
 		default:
+			check.Mark = "no key"
 			check.Detail = strings.TrimSpace("version "+one.Version) + ", no key: set " + strings.Join(one.Keys, " or ")
 			if one.Login != "" {
 				check.Detail += ", or key: login below agents: " + one.Name + ": in the home's sallyport.yaml, for it is logged in"
@@ -304,6 +305,8 @@ func printCheckLines(a *app, s sheet, all []api.Check) {
 			mark = s.yellow("limited")
 		case c.Ignored:
 			mark = s.yellow("ignored")
+		case !c.OK && c.Mark != "":
+			mark = s.yellow(fmt.Sprintf("%-7s", inert.Line(c.Mark)))
 		case !c.OK:
 			mark = s.yellow("absent ")
 		}

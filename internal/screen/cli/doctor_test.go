@@ -173,7 +173,7 @@ func TestTheDoctorHasALineForEachAgentThatIsHere(t *testing.T) {
 	}
 	got := d.doctor(t.TempDir(), nil)
 	for _, want := range []string{"ok      agent codex: version 1.2, its key is there", "ok      agent qwen: version 3, its model asks for no key",
-		"absent  agent pi: version 4, no key: set NO_SUCH_KEY_HERE", "absent  agent gemini: its version is not known", " agent test gemini"} {
+		"no key  agent pi: version 4, no key: set NO_SUCH_KEY_HERE", "absent  agent gemini: its version is not known", " agent test gemini"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is not in:\n%s", want, got.out)
 		}

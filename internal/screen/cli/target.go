@@ -135,13 +135,13 @@ func askTrust(a *app) (bool, error) {
 	word, err := a.prompt("[t]rust exactly these words, to be run on this machine, or [n]o? ", signals)
 	if err == nil {
 		switch strings.ToLower(strings.TrimSpace(word)) {
-		case "t", "trust":
+		case "t", "trust", "yes":
 			return true, nil
 		}
 	} else {
 		fmt.Fprintln(a.Err)
 	}
-	fmt.Fprintln(a.Err, "nothing was trusted: only the answer t or trust does that")
+	fmt.Fprintln(a.Err, "nothing was trusted: only the answer t, trust or yes does that")
 	return false, exit(exitRefused)
 }
 

@@ -83,7 +83,7 @@ func TestAtATerminalTrustIsAskedForWithEveryWordBeforeThem(t *testing.T) {
 		code int
 		told string
 	}{
-		"t\n": {0, `trust {"repo":`}, "n\n": {exitRefused, ""}, "yes\n": {exitRefused, ""}, "\n": {exitRefused, ""}, "\x04": {exitRefused, ""},
+		"t\n": {0, `trust {"repo":`}, "n\n": {exitRefused, ""}, "yes\n": {0, `trust {"repo":`}, "y\n": {exitRefused, ""}, "\n": {exitRefused, ""}, "\x04": {exitRefused, ""},
 	} {
 		d := newDaemon(t)
 		d.target = proposes()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +36,7 @@ the command that keeps it as a patch. The audit goes, too: "sallyport audit expo
 it. The program itself is removed as it was installed, such as by "apt remove sallyport".
 
 While a change is open nothing is removed, nor listed for --dry-run; the message names every such
-change, and what ends the first. The same holds while a service of systemd serves the home. The
+change, and what ends it. The same holds while a service of systemd serves the home. The
 daemon is stopped first, also for --dry-run; the next command starts it again.
 
 Exit status: 0 also when you said no, and nothing was removed.`,
@@ -130,25 +132,41 @@ func retireDaemon(ctx context.Context, p Program, home string) error {
 	return stopDaemon(ctx, c, d)
 }
 
-// allEnded refuses because of changes that are open, and names them all.
+// allEnded refuses because of changes that are open, and names them all, by where they stand, and what ends each.
 func allEnded(rows []api.Change) error {
-	next, names := "", []string{}
+	next, named := "", map[string][]string{}
+	landed := func(state string) bool {
+		return state == api.InTrial || state == api.RollbackFailed || state == api.Landing
+	}
 	for _, row := range rows {
 		if api.Final(row.State) {
 			continue
 		}
-		if names = append(names, fmt.Sprintf("%s has not ended (%s)", row.ID, row.State)); next != "" {
+		if named[row.State] = append(named[row.State], row.ID); next != "" {
 			continue
 		}
 		next = "sallyport change cancel " + row.ID
-		if row.State == api.InTrial || row.State == api.RollbackFailed || row.State == api.Landing {
+		if landed(row.State) {
 			next = "sallyport change show " + row.ID
 		}
 	}
-	if len(names) == 0 {
+	var groups []string
+	ways := map[string]bool{}
+	for _, state := range open {
+		if len(named[state]) == 0 {
+			continue
+		}
+		groups = append(groups, stateWords.Replace(state)+": "+strings.Join(named[state], ", "))
+		if landed(state) {
+			ways["sallyport change show CHANGE names what ends one that has landed or is about to"] = true
+		} else {
+			ways["sallyport change cancel CHANGE ends one that has not landed"] = true
+		}
+	}
+	if len(groups) == 0 {
 		return nil
 	}
-	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
+	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended. %s. %s", strings.Join(groups, "; "), strings.Join(slices.Sorted(maps.Keys(ways)), ", and "))
 }
 
 // printLeftovers shows what goes and what stays.

@@ -10,9 +10,11 @@ import (
 func TestUninstallNamesEveryChangeThatIsOpen(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, _ = waiting()
-	d.others = []api.Change{{ID: "chg-zz000002", State: api.Finalized}, {ID: "chg-zz000003", State: api.InTrial}}
+	d.others = []api.Change{{ID: "chg-zz000002", State: api.Finalized}, {ID: "chg-zz000003", State: api.InTrial}, {ID: "chg-zz000004", State: api.AwaitingApproval}}
 	got := d.cli("uninstall", "--dry-run")
-	if got.code != exitError || !strings.Contains(got.err, "chg-00000001 has not ended (awaiting_approval), chg-zz000003 has not ended (in_trial)\nnext: sallyport change cancel chg-00000001\n") || strings.Contains(got.err, "chg-zz000002") {
+	words := strings.Join(strings.Fields(got.err), " ")
+	if got.code != exitError || !strings.Contains(words, "waiting for approval: chg-00000001, chg-zz000004; on trial: chg-zz000003.") || strings.Count(words, "change cancel CHANGE ends") != 1 ||
+		!strings.Contains(words, "change show CHANGE names") || !strings.HasSuffix(got.err, "\nnext: sallyport change cancel chg-00000001\n") || strings.Contains(got.err, "chg-zz000002") {
 		t.Errorf("%+v", got)
 	}
 }
