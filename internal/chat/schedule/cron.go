@@ -23,10 +23,10 @@ type line struct{ cron.Schedule }
 
 // readCron reads five fields. Zones, names such as @daily and whatever else the library knows are not part of them.
 func readCron(spec string) (line, error) {
-	const next = "write five fields, such as 0 9 * * 1-5: minute, hour, day of the month, month, day of the week"
+	const next = "sallyport schedule add --help"
 	words := strings.Fields(strings.ToLower(spec)) // the library takes the H of THU for one of Jenkins'
 	if len(spec) > cronMax || len(words) != 5 || strings.Trim(strings.Join(words, ""), "abcdefghijklmnopqrstuvwxyz0123456789*,-/") != "" {
-		return line{}, problem.Errorf(problem.Usage, next, "%q is no cron line of five fields", inert.Short(spec, 60))
+		return line{}, problem.Errorf(problem.Usage, next, "%q is no cron line of five fields, such as 0 9 * * 1-5: minute, hour, day of the month, month, day of the week", inert.Short(spec, 60))
 	}
 
 	read, err := fields.Parse(strings.Join(words, " "))

@@ -59,7 +59,7 @@ func New(s Schedule, first string, now time.Time) (Schedule, error) {
 			return s, err
 		}
 		if earliest.Before(now.Truncate(time.Minute)) {
-			return s, problem.Errorf(problem.Usage, list, "%s has passed: the user's clock reads %s", zone.Format(earliest, loc), zone.Format(now, loc))
+			return s, problem.Errorf(problem.Usage, list, "%s has passed: the home's clock reads %s", zone.Format(earliest, loc), zone.Format(now, loc))
 		}
 	}
 	if err := s.begin(earliest, now); err != nil {

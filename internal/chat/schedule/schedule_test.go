@@ -74,7 +74,7 @@ func TestWhatIsNoScheduleIsRefusedByName(t *testing.T) {
 		"another kind":       {with(func(s *schedule.Schedule) { s.Kind = "\x1b[2J" }), "", "no kind of schedule"},
 		"once, without time": {daily(schedule.Once, "", "UTC"), "", "needs the time"},
 		"once, with more":    {daily(schedule.Once, "5m", "UTC"), "2026-03-07T09:00", "nothing else"},
-		"once, in the past":  {daily(schedule.Once, "", "America/New_York"), "2026-03-06T09:59", "Mar 6, 2026, 9:59 AM has passed: the user's clock reads Mar 6, 2026, 10:00 AM"},
+		"once, in the past":  {daily(schedule.Once, "", "America/New_York"), "2026-03-06T09:59", "Mar 6, 2026, 9:59 AM has passed: the home's clock reads Mar 6, 2026, 10:00 AM"},
 		"in another zone":    {daily(schedule.Once, "", "America/New_York"), "2026-03-07T09:00Z", "leave it out"},
 		"ages away":          {daily(schedule.Once, "", "UTC"), "9999-01-01T09:00", "ten years"},
 		"ages away, by cron": {cron("0 9 * * *"), "2999-01-01T09:00", "ten years"},
