@@ -150,7 +150,7 @@ func listed(rows []api.Change) string {
 	return strings.Join(names, ", ")
 }
 
-// wholeID returns the id that begins with part. A part that begins none is returned as it is.
+// wholeID returns the id that begins with part. A part that begins none is refused.
 func wholeID(ctx context.Context, c *client.Client, part string, approvals bool) (string, error) {
 	var found []string
 	add := func(id, prefix string) {
@@ -176,7 +176,11 @@ func wholeID(ctx context.Context, c *client.Client, part string, approvals bool)
 	}
 	switch len(found) {
 	case 0:
-		return part, nil
+		what := "change"
+		if approvals {
+			what = "change or approval"
+		}
+		return "", problem.Errorf(problem.Usage, "sallyport change list", "no %s has an id that begins with %q", what, part)
 	case 1:
 		return found[0], nil
 	}

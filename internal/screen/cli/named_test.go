@@ -127,7 +127,7 @@ func TestTheBeginningOfAnIDIsEnoughWhereOnlyOneBeginsSo(t *testing.T) {
 	if got := d.cli("change", "pause", "zz0"); got.code != exitUsage || !strings.Contains(got.err, `"zz0" begins 2 ids: chg-zz000002, chg-zz000003`) {
 		t.Errorf("two begin so: %+v", got)
 	}
-	if got := d.cli("change", "pause", "zzz"); got.code != exitUsage || !strings.Contains(got.err, `"zzz" is not the id of a change`) {
+	if got := d.cli("change", "pause", "zzz"); got.code != exitUsage || !strings.Contains(got.err, "no change has an id that begins with \"zzz\"\nnext: sallyport change list\n") {
 		t.Errorf("none begins so: %+v", got)
 	}
 }

@@ -53,7 +53,7 @@ func (t conversations) Conversation(ctx context.Context, id id.Conversation) (co
 func (t conversations) conversation(ctx context.Context, what, where string, args ...any) (conversation.Conversation, error) {
 	all, err := t.conversations(ctx, `WHERE `+where, args...)
 	if err == nil && len(all) == 0 {
-		err = problem.Errorf(problem.NotFound, "sallyport wiring list", "there is no such conversation")
+		return conversation.Conversation{}, problem.Errorf(problem.NotFound, "sallyport wiring list", "%s: there is none", what)
 	}
 	if err != nil {
 		return conversation.Conversation{}, fmt.Errorf("%s: %w", what, err)

@@ -148,7 +148,7 @@ func (t messages) NoteTold(ctx context.Context, card id.Out) error {
 func (t messages) Out(ctx context.Context, of id.Out) (message.Out, error) {
 	all, err := t.outs(ctx, `WHERE id = ?`, of)
 	if err == nil && len(all) == 0 {
-		err = problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", of)
+		return message.Out{}, problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", of)
 	}
 	if err != nil {
 		return message.Out{}, fmt.Errorf("read the message %q: %w", of, err)

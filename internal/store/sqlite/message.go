@@ -178,7 +178,7 @@ func (t messages) PutIn(ctx context.Context, m message.In) (message.In, error) {
 func (t messages) In(ctx context.Context, id id.Message) (message.In, error) {
 	all, err := t.ins(ctx, `WHERE id = ?`, id)
 	if err == nil && len(all) == 0 {
-		err = problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", id)
+		return message.In{}, problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", id)
 	}
 	if err != nil {
 		return message.In{}, fmt.Errorf("read the message %q: %w", id, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,22 @@ func testConversations(t *testing.T, s *suite) {
 		return errors.Join(err, err2, err3)
 	})
 	s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error { _, err := tx.Chat(ctx, "cht-nowhere0"); return err })
+	for name, find := range map[string]func(ctx context.Context, tx store.Tx) error{
+		"msg-nowhere000": func(ctx context.Context, tx store.Tx) error { _, err := tx.In(ctx, "msg-nowhere000"); return err },
+		"out-nowhere000": func(ctx context.Context, tx store.Tx) error { _, err := tx.Out(ctx, "out-nowhere000"); return err },
+		"cnv-nowhere0": func(ctx context.Context, tx store.Tx) error {
+			_, err := tx.Conversation(ctx, "cnv-nowhere0")
+			return err
+		},
+	} {
+		s.fails(problem.NotFound, func(ctx context.Context, tx store.Tx) error {
+			err := find(ctx, tx)
+			if strings.Count(err.Error(), name) != 1 || strings.Count(err.Error(), "no such")+strings.Count(err.Error(), "there is no") != 1 {
+				s.t.Errorf("it is not said once: %v", err)
+			}
+			return err
+		})
+	}
 
 	// A chat is what sessions and uses may belong to.
 	s.do(func(ctx context.Context, tx store.Tx) error {

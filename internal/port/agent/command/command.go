@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
@@ -48,6 +49,9 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 	}
 	if err != nil && task.Image != "" {
 		return agent.Program{}, person.Lacking(fmt.Sprintf("the command %q", name), err)
+	}
+	if errors.Is(err, os.ErrNotExist) && !strings.Contains(name, "/") {
+		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name), "the command %q is not on this machine: no folder of PATH has it", name)
 	}
 	if err != nil {
 		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name), "the command %q is not on this machine: %w", name, err)
