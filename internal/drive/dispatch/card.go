@@ -256,16 +256,40 @@ func (d decider) noCard(ctx context.Context, tx store.Tx, old id.Change) (string
 	}
 	text := "Nothing is decided: no card waits that takes `change: …`. "
 	if len(open) == 0 {
-		return text + fmt.Sprintf("%s is %s. For another change ask the assistant, as for that one.", old, row.State), nil
+		return text + stands(row) + ". For another change ask the assistant, as for that one.", nil
 	}
 	of := open[0]
 	switch of.State {
 	case change.Landing, change.InTrial, change.RollbackFailed:
-		text += fmt.Sprintf("%s is %s: once that has ended, ask the assistant for another change", of.ID, of.State)
+		text += stands(of) + ": once that has ended, ask the assistant for another change"
 	default:
 		text += fmt.Sprintf("%s is under way (%s), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one", of.ID, of.State)
 	}
 	return text + "; next: sallyport change show " + string(of.ID), nil
+}
+
+// stands says in words where a change is.
+func stands(row change.Row) string {
+	words := "is " + strings.ReplaceAll(string(row.State), "_", " ")
+	switch row.State {
+	case change.AwaitingApproval:
+		words = "waits for approval"
+	case change.InTrial:
+		words = "is on trial"
+	case change.Landing:
+		words = "is about to land"
+	case change.Finalized:
+		if words = "is landed and kept"; row.Outcome != "" {
+			words = "has ended with nothing to land"
+		}
+	case change.RolledBack:
+		words = "was rolled back"
+	case change.RollbackFailed:
+		words = "could not be rolled back yet"
+	case change.Failed:
+		words = "has failed"
+	}
+	return string(row.ID) + " " + words
 }
 
 // outcome is what an old card shows (CH-904).
@@ -281,7 +305,7 @@ func (d decider) outcome(ctx context.Context, tx store.Tx, o message.Out) (strin
 	next := "; next: sallyport change show " + string(o.Change)
 	if o.Card != message.CardTrial {
 		q, err := tx.Question(ctx, o.Question)
-		return "Nothing is decided any more: " + q.Told() + "; " + string(o.Change) + " is " + string(row.State) + next, err
+		return "Nothing is decided any more: " + q.Told() + "; " + stands(row) + next, err
 	}
 	t, ok, err := tx.Trial(ctx, o.Change)
 	switch {
@@ -290,5 +314,5 @@ func (d decider) outcome(ctx context.Context, tx store.Tx, o message.Out) (strin
 	case ok && t.By != nil:
 		return "Nothing is decided any more: " + confirm.Overtaken(o.Change, t) + next, nil
 	}
-	return "Nothing is decided any more: " + string(o.Change) + " is " + string(row.State) + next, nil
+	return "Nothing is decided any more: " + stands(row) + next, nil
 }

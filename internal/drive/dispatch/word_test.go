@@ -336,7 +336,7 @@ func TestWordsBehindADecisionAreItsReason(t *testing.T) {
 		for state, want := range map[change.State]string{
 			"":               string(s.change) + " is rejected. For another change ask the assistant, as for that one.",
 			change.Submitted: "chg-00000002 is under way (submitted), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one; next: sallyport change show chg-00000002",
-			change.InTrial:   "chg-00000002 is in_trial: once that has ended, ask the assistant for another change; next: sallyport change show chg-00000002",
+			change.InTrial:   "chg-00000002 is on trial: once that has ended, ask the assistant for another change; next: sallyport change show chg-00000002",
 		} {
 			s.Tx(func(ctx context.Context, tx store.Tx) error {
 				row, err := tx.Change(ctx, "chg-00000002")
@@ -383,7 +383,7 @@ func TestChangeWithoutACardSaysWhatIsUnderWay(t *testing.T) {
 			{change.Working, "1000", s.By(), "refuse: be rude", false, "heard: refuse: be rude"},
 			{change.Submitted, "1000", s.By(), "change: be rude", false, takes + "under way (submitted), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one; next: sallyport change show chg-00000002"},
 			{change.AwaitingApproval, "1000", s.By(), "change: be rude", false, "heard: change: be rude"},
-			{change.InTrial, "1000", s.By(), "change: be rude", false, takes + "in_trial: once that has ended, ask the assistant for another change; next: sallyport change show chg-00000002"},
+			{change.InTrial, "1000", s.By(), "change: be rude", false, takes + "on trial: once that has ended, ask the assistant for another change; next: sallyport change show chg-00000002"},
 			{change.Failed, "1000", s.By(), "change: be rude", false, "heard: change: be rude"},
 		} {
 			if c.state != row.State {

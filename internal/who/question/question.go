@@ -172,5 +172,5 @@ func (q Question) Told() string {
 	if o, ok := q.Option(a.Option); ok {
 		said = o.Label
 	}
-	return fmt.Sprintf("%s answered already, at %s: %s", a.By.Name, a.At.UTC().Format(time.RFC3339), said)
+	return fmt.Sprintf("%s answered already, at %s: %s", a.By.Name, a.At.Local().Format(time.DateTime), said) // as a chat shows its other times
 }
