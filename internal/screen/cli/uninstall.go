@@ -152,10 +152,7 @@ func allEnded(rows []api.Change) error {
 	}
 	var groups []string
 	ways := map[string]bool{}
-	for _, state := range open {
-		if len(named[state]) == 0 {
-			continue
-		}
+	for _, state := range slices.Sorted(maps.Keys(named)) { // also those that this program does not know
 		groups = append(groups, stateWords.Replace(state)+": "+strings.Join(named[state], ", "))
 		if landed(state) {
 			ways["sallyport change show CHANGE names what ends one that has landed or is about to"] = true

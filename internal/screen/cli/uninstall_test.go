@@ -18,3 +18,10 @@ func TestUninstallNamesEveryChangeThatIsOpen(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A daemon that is newer may have states of changes that this program does not know.
+func TestUninstallRefusesWhereItDoesNotKnowTheStateOfAChange(t *testing.T) {
+	if err := allEnded([]api.Change{{ID: "chg-00000001", State: api.Failed}, {ID: "chg-zz000002", State: "held"}}); err == nil || !strings.Contains(err.Error(), "held: chg-zz000002") {
+		t.Errorf("it goes on: %v", err)
+	}
+}
