@@ -186,7 +186,10 @@ func TestASetupRunsOnceForWhatTheBaseDependsOnAndAgentAndCheckSeeIt(t *testing.T
 
 		k.write("package-lock.json", "2\n")
 		_, runs = k.order(c, "npm ci")
-		if !slices.Contains(runs, "setup [] []") || !slices.Contains(runs, "agent [by-setup] [by-setup]") {
+		agent := func(run string) bool { // its caches may be warm by then
+			return run == "agent [by-setup] [by-setup]" || run == "agent "+seen
+		}
+		if !slices.Contains(runs, "setup [] []") || !slices.ContainsFunc(runs, agent) {
 			t.Errorf("with another lock file ran %q", runs)
 		}
 	})
