@@ -260,6 +260,34 @@ func TestWhatTheTemplateHasOfAGroupIsNoConflictLater(t *testing.T) {
 	}
 }
 
+// A daemon that dies once it has asked for a promotion asks again: the first one goes on, and there is no other.
+func TestAPromotionThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
+	refreshes(t, "Greet people.\n", func(t *testing.T, r refreshing) {
+		chg := r.Swap(r.c)
+		r.Asked(r.c, chg)
+		r.keeps(chg)
+		for range 2 {
+			if err := r.c.Promote(t.Context(), chg, r.By()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		promotions := 0
+		r.Tx(func(ctx context.Context, tx store.Tx) error {
+			rows, err := tx.Changes(ctx, change.Filter{})
+			for _, row := range rows {
+				if row.Request.Promotes == chg {
+					promotions++
+				}
+			}
+			return err
+		})
+		if promotions != 1 {
+			t.Errorf("it was promoted by %d changes", promotions)
+		}
+	})
+}
+
 // A group that is made anew is a copy of the template of that moment, whatever was brought to the one before it.
 func TestARefreshKnowsWhenItsGroupWasMadeLast(t *testing.T) {
 	refreshes(t, "unused", func(t *testing.T, r refreshing) {

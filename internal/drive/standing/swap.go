@@ -220,9 +220,10 @@ func (g *Groups) Map(ctx context.Context, row change.Row, commit git.OID) (group
 }
 
 // Promote asks for the template to have what a change of a group has landed in its runner and skills (SM-152). No row is returned if the
-// template has it already. It is told of where the change was asked for. Errors: person.ErrNotOwner if it is none of theirs.
+// template has it already, and the one that brings it there if that is under way. It is told of where the change was asked for. Errors:
+// person.ErrNotOwner if it is none of theirs.
 func (g *Groups) Promote(ctx context.Context, a Asked, of id.Change) (change.Row, error) {
-	var row change.Row
+	var row, begun change.Row
 	var edits []git.Edit
 	err := g.DB.Read(ctx, func(tx store.Tx) (err error) {
 		if row, err = tx.Change(ctx, of); err != nil {
@@ -240,13 +241,30 @@ func (g *Groups) Promote(ctx context.Context, a Asked, of id.Change) (change.Row
 			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(of), "%s has nothing that the template could have: it is %s", of, row.State)
 		}
 		edits = l.Edits
+		if err == nil {
+			begun, err = g.promoting(ctx, tx, of)
+		}
 		return err
 	})
 	if err != nil {
 		return change.Row{}, err
 	}
+	if begun.ID != "" { // a daemon may die between the request and its note of that
+		return begun, nil
+	}
 	r := request.Request{Kind: request.Group, By: a.By, Agent: "none", Approve: request.Yes, Promotes: of, Chat: row.Request.Chat}
 	return g.offer(ctx, id.NewChange(), r, func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
 		return group.Promote(ctx, host, base, group.Folder(row.Request.Group), of, edits, by)
 	})
+}
+
+// promoting finds the change under way that brings the template what another has landed; a row without an id if there is none.
+func (g *Groups) promoting(ctx context.Context, tx store.Tx, of id.Change) (change.Row, error) {
+	open, err := tx.Changes(ctx, change.Filter{Top: g.Home, States: change.Open(), Limit: ledger.OpenMax})
+	for _, row := range open {
+		if row.Request.Promotes == of && !row.Cancel {
+			return row, err
+		}
+	}
+	return change.Row{}, err
 }
