@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/stamp"
 )
 
 // setting is one line of configuration.
@@ -31,7 +32,6 @@ func (s setting) text() string {
 
 const (
 	personMax = 10 * time.Second // that git may take to read a person's configuration: what it includes can lie anywhere
-	settled   = 2 * time.Second  // a file that was written later than so long ago may be written again without a trace
 	unnamed   = time.Minute      // a file that git was built to read, and that nobody names, is seen after so long at the latest
 )
 
@@ -50,13 +50,13 @@ func (p Project) configuration(ctx context.Context, home string) ([]setting, err
 	if known, ok := pool.configuration(at); ok {
 		return known, nil
 	}
-	begun := time.Now()
+	begun, stamped := time.Now(), stamp.Now()
 	all, err := p.configured(ctx, home)
 	if err != nil {
 		return nil, err
 	}
 	if files, ok := p.configFiles(all, home); ok {
-		pool.remember(at, look{all: all, files: stampsOf(files), at: begun})
+		pool.remember(at, look{all: all, files: stampsOf(files), at: begun}, stamped)
 	}
 	return all, nil
 }
@@ -84,7 +84,7 @@ func (p Project) configFiles(all []setting, home string) (files []string, ok boo
 	files = append(p.readAlways(home), filepath.Join(p.GitDir, "config.worktree"))
 	for _, s := range all {
 		origin := p.origin(s.origin)
-		if origin != "" && stampOf(origin) == (stamp{}) { // it was there a moment ago
+		if origin != "" && stamp.Of(origin).None() { // it was there a moment ago
 			return nil, false
 		}
 		if origin != "" && !slices.Contains(files, origin) {
@@ -118,14 +118,14 @@ type lookedAt struct {
 // look is what a configuration was.
 type look struct {
 	all   []setting // read only
-	files map[string]stamp
+	files map[string]stamp.Stamp
 	at    time.Time
 }
 
-func stampsOf(files []string) map[string]stamp {
-	stamps := map[string]stamp{}
+func stampsOf(files []string) map[string]stamp.Stamp {
+	stamps := map[string]stamp.Stamp{}
 	for _, file := range files {
-		stamps[file] = stampOf(file)
+		stamps[file] = stamp.Of(file)
 	}
 	return stamps
 }
@@ -136,7 +136,7 @@ func (l look) still(now time.Time) bool {
 		return false
 	}
 	for file, was := range l.files {
-		if stampOf(file) != was {
+		if stamp.Of(file) != was {
 			return false
 		}
 	}
@@ -153,10 +153,11 @@ func (r *Readers) configuration(at lookedAt) ([]setting, bool) {
 	return l.all, ok && l.still(time.Now())
 }
 
-// remember keeps a look for the next who asks, unless a file of it was written just now: a second time would leave no trace then.
-func (r *Readers) remember(at lookedAt, l look) {
+// remember keeps a look, begun when the clock that stamps files said so, for the next who asks; unless a file of it was written just then:
+// a second time would leave no trace.
+func (r *Readers) remember(at lookedAt, l look, begun time.Time) {
 	for _, s := range l.files {
-		if s != (stamp{}) && l.at.Sub(time.Unix(s.ctime.Unix())) < settled {
+		if !s.None() && !s.Before(begun) {
 			return
 		}
 	}

@@ -9,25 +9,21 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"sallyport/internal/base/stamp"
 )
 
 // ground is what a process that reads a repository began on and cannot see go: the list of those that it borrows from, and
 // the packs that it may hold open. What comes is no matter: git looks again for what it does not find.
 type ground struct {
-	borrows stamp
+	borrows stamp.Stamp
 	packs   []packs // of the repository itself, and of each that it borrows from
-}
-
-// stamp is what tells that a file is the one that it was; the zero stamp is a file that is not there.
-type stamp struct {
-	dev, ino, size uint64
-	mtime, ctime   syscall.Timespec
 }
 
 // packs are the packs of one folder of objects, and when that was looked at.
 type packs struct {
 	folder string
-	at     stamp
+	at     stamp.Stamp
 	names  []string
 }
 
@@ -50,9 +46,9 @@ func readRegular(path string, bytesMax int64) ([]byte, error) {
 // standing looks at the ground of d; nil if it has no objects of its own, or borrows in a way that is not looked into.
 func standing(d Dir) *ground {
 	objects := filepath.Join(d.Path, "objects")
-	g := &ground{borrows: stampOf(filepath.Join(objects, "info/alternates"))}
+	g := &ground{borrows: stamp.Of(filepath.Join(objects, "info/alternates"))}
 	list := []string{objects}
-	if g.borrows != (stamp{}) {
+	if !g.borrows.None() {
 		text, err := readRegular(filepath.Join(objects, "info/alternates"), borrowsMax)
 		if err != nil {
 			return nil
@@ -65,7 +61,7 @@ func standing(d Dir) *ground {
 			if !filepath.IsAbs(at) {
 				at = filepath.Join(objects, at)
 			}
-			if stampOf(filepath.Join(at, "info/alternates")) != (stamp{}) {
+			if !stamp.Of(filepath.Join(at, "info/alternates")).None() {
 				return nil
 			}
 			list = append(list, at)
@@ -83,12 +79,12 @@ func standing(d Dir) *ground {
 
 // holds reports whether what began on g sees d as a new process would.
 func (g *ground) holds(d Dir) bool {
-	if stampOf(filepath.Join(d.Path, "objects/info/alternates")) != g.borrows {
+	if stamp.Of(filepath.Join(d.Path, "objects/info/alternates")) != g.borrows {
 		return false
 	}
 	for i := range g.packs {
 		p := &g.packs[i]
-		if stampOf(p.folder) == p.at && p.at != (stamp{}) {
+		if !p.at.None() && stamp.Of(p.folder) == p.at {
 			continue
 		}
 		before := p.names
@@ -101,7 +97,7 @@ func (g *ground) holds(d Dir) bool {
 
 // look reads which packs there are.
 func (p *packs) look() bool {
-	p.at, p.names = stampOf(p.folder), nil
+	p.at, p.names = stamp.Of(p.folder), nil
 	folder, err := os.OpenFile(p.folder, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return false
@@ -118,12 +114,4 @@ func (p *packs) look() bool {
 		}
 	}
 	return true
-}
-
-func stampOf(path string) stamp {
-	var st syscall.Stat_t
-	if syscall.Stat(path, &st) != nil {
-		return stamp{}
-	}
-	return stamp{st.Dev, st.Ino, uint64(st.Size), st.Mtim, st.Ctim}
 }

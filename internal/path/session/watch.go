@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/beneath"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/stamp"
 	"sallyport/internal/path/layer"
 	"sallyport/internal/rule/secret"
 )
@@ -129,11 +130,7 @@ func (w *Watch) open() (err error) {
 		return noWatch(err)
 	}
 
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil { // by which the kernel stamps files
-		return err
-	}
-	w.began = now.Nano()
+	w.began = stamp.Now().UnixNano()
 	w.root = &folder{wd: -1}
 	if err := w.follow(w.root, w.side); err != nil {
 		return fmt.Errorf("%s: %w", w.watched.Side, err)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/stamp"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -197,11 +197,9 @@ func TestAFolderInThePlaceOfAnotherIsCounted(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		eachSide(t, func(t *testing.T, overlay bool) {
 			s := stage(t, overlay, base)
-			var now unix.Timespec // what moves is older than the watch, by the clock that stamps files
-			until(t, func() string { return "the clock stands" }, func() bool {
-				must(t, unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now))
+			until(t, func() string { return "the clock stands" }, func() bool { // what moves is older than the watch
 				info, err := os.Stat(s.Base[0])
-				return err == nil && now.Nano() > info.ModTime().Add(20*time.Millisecond).UnixNano()
+				return err == nil && stamp.Now().After(info.ModTime().Add(20*time.Millisecond))
 			})
 			w := start(t, s.Watched)
 			release := func() {}

@@ -18,14 +18,12 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/stamp"
 	"sallyport/internal/base/whole"
 )
 
 // keptFolder has what loaded last of each file, in a home. It lies in .state, where no sandbox looks and no change reaches.
 const keptFolder = ".state/config"
-
-// restless is how long after a write a file may be written again and look the same.
-const restless = 2 * time.Second
 
 // file is one of the two, and what of it counts.
 type file[T any] struct {
@@ -44,7 +42,7 @@ type file[T any] struct {
 
 	recalled bool // what is kept was looked for
 	judged   bool // stamp and sum are of the file that why is about
-	stamp    stamp
+	stamp    stamp.Stamp
 	rested   bool // a file of another content has another stamp
 	sum      [sha256.Size]byte
 	why      error   // it does not load
@@ -156,9 +154,10 @@ func (f *file[T]) told(n News) error {
 
 // look judges the file if it may be another than the one that was judged last.
 func (f *file[T]) look() {
-	if info, err := os.Stat(f.path); err == nil && f.judged && f.rested && stampOf(info) == f.stamp {
+	if info, err := os.Stat(f.path); err == nil && f.judged && f.rested && stamp.From(info) == f.stamp {
 		return
 	}
+	begun := stamp.Now()
 	data, at, err := read(f.path)
 	if data != nil && len(data) == 0 {
 		err = f.emptied()
@@ -167,7 +166,7 @@ func (f *file[T]) look() {
 		f.judged, f.why = false, err
 	} else {
 		f.judge(data)
-		f.stamp, f.rested = at, time.Since(time.Unix(at.changed.Unix())) > restless
+		f.stamp, f.rested = at, at.Before(begun)
 	}
 	if f.why != nil && !f.loaded && !f.recalled {
 		f.recall()

@@ -1,0 +1,53 @@
+package stamp
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestAStampIsBeforeWhatIsWrittenInALaterStepOfItsClock(t *testing.T) {
+	const fine, whole, milli = 1700000000_123456789, 1700000000_000000000, 1700000000_123000000
+	for name, c := range map[string]struct {
+		written int64 // in nanoseconds
+		later   time.Duration
+		before  bool
+	}{
+		"a step later":                     {fine, time.Nanosecond, true},
+		"in the same step":                 {fine, 0, false},
+		"by a clock that runs behind":      {fine, -time.Hour, false},
+		"on a disk that counts in seconds": {whole, coarse - time.Nanosecond, false},
+		"there, and a while later":         {whole, coarse, true},
+		"by the thousandth of a second":    {milli, coarse - time.Nanosecond, false},
+	} {
+		s := Stamp{inode: 1, changed: syscall.NsecToTimespec(c.written)}
+		if got := s.Before(time.Unix(0, c.written).Add(c.later)); got != c.before {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestWhoWritesToAFileChangesItsStamp(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f")
+	if !Of(name).None() {
+		t.Error("a file that is not there has one")
+	}
+	write := func() Stamp {
+		if err := os.WriteFile(name, []byte("as long"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Of(name)
+	}
+	first := write()
+	info, err := os.Stat(name)
+	if err != nil || From(info) != first || first.None() {
+		t.Errorf("%+v, %v; want %+v", From(info), err, first)
+	}
+	for !first.Before(Now()) { // some milliseconds, by the kernel's clock alone
+	}
+	if again := write(); again == first {
+		t.Errorf("of what was written later it is the same: %+v", again)
+	}
+}
