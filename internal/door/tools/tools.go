@@ -161,8 +161,7 @@ func (d *Door) accept(ctx context.Context, calls *sync.WaitGroup) error {
 				defer func() { <-d.slots }()
 				d.serve(ctx, conn)
 			})
-		default: // whoever does not read why is not waited for
-			_ = conn.SetDeadline(time.Now().Add(acceptPause))
+		default: // whoever does not read why is not waited for: a connection that has just come has room for so little
 			_, _ = conn.Write(tool.Encode(tool.Result{}, problem.Errorf(problem.Unavailable, "", "%d calls are under way, the limit; try again in a moment", cap(d.slots))))
 			conn.Close()
 		}

@@ -187,12 +187,23 @@ func TestWhateverIsDoneToAConnectionIsAnsweredByNameAndToldOnce(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			d := open(t, tools.Session{Handlers: map[tool.Name]tools.Handler{tool.SendMessage: echo}, Limits: tools.Limits{Line: 200 * time.Millisecond}})
+			limits, tries := tools.Limits{}, 1
+			if what == "half a line, held" {
+				limits.Line, tries = 200*time.Millisecond, 50 // so short, a line may come late on a busy machine: then nothing was said
+			}
+			d := open(t, tools.Session{Handlers: map[tool.Name]tools.Handler{tool.SendMessage: echo}, Limits: limits})
 			got := d.say(t, test.text, test.shut)
+			for n := 1; got == "" && n < tries; n++ {
+				got = d.say(t, test.text, test.shut)
+			}
 			if !strings.Contains(got, test.want) || len(got) > 2_000 || test.want == "" && got != "" {
 				t.Errorf("got %q; must say %q", got, test.want)
 			}
-			if r, err := tool.Ask(t.Context(), d.path, message("after")); err != nil || r.Text != "after" {
+			r, err := tool.Ask(t.Context(), d.path, message("after"))
+			for n := 1; err != nil && n < tries; n++ {
+				r, err = tool.Ask(t.Context(), d.path, message("after"))
+			}
+			if err != nil || r.Text != "after" {
 				t.Errorf("the next call gets %+v, %v", r, err)
 			}
 			events := d.events()
@@ -207,7 +218,7 @@ func TestAClientThatNeverReadsHoldsUpNobody(t *testing.T) {
 	large := strings.Repeat("x", 60_000)
 	d := open(t, tools.Session{Handlers: map[tool.Name]tools.Handler{tool.SendMessage: func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: large}, nil
-	}}, Limits: tools.Limits{Line: 50 * time.Millisecond}})
+	}}})
 	for range 5 {
 		conn, err := net.Dial("unix", d.path)
 		if err != nil {
@@ -273,25 +284,30 @@ func TestCallsOfASessionAreBoundedInAWhileAndAtOnce(t *testing.T) {
 
 func TestAFaultOfTheHostIsAnAnswerAndASlowOneEnds(t *testing.T) {
 	for what, test := range map[string]struct {
-		do   tools.Handler
-		kind problem.Kind
-		want string
+		do    tools.Handler
+		kind  problem.Kind
+		want  string
+		waits bool
 	}{
-		"a panic":  {func(context.Context, tool.Call) (tool.Result, error) { panic("at the\ndisco") }, problem.Internal, "the host failed in send_message"},
-		"an error": {func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("bare") }, problem.Internal, "bare"},
+		"a panic":  {func(context.Context, tool.Call) (tool.Result, error) { panic("at the\ndisco") }, problem.Internal, "the host failed in send_message", false},
+		"an error": {func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("bare") }, problem.Internal, "bare", false},
 		"no end": {func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
-		}, problem.Unavailable, "send_message was not done within 20ms"},
+		}, problem.Unavailable, "send_message was not done within 20ms", true},
 		"much": {func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Text: strings.Repeat("x", 1<<20)}, nil
-		}, problem.Internal, "cannot be sent"},
+		}, problem.Internal, "cannot be sent", false},
 		"late, done": {func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{Text: "done"}, nil
-		}, "", ""},
+		}, "", "", true},
 	} {
-		d := open(t, tools.Session{Handlers: map[tool.Name]tools.Handler{tool.SendMessage: test.do}, Limits: tools.Limits{Handler: 20 * time.Millisecond}})
+		limits := tools.Limits{}
+		if test.waits {
+			limits.Handler = 20 * time.Millisecond
+		}
+		d := open(t, tools.Session{Handlers: map[tool.Name]tools.Handler{tool.SendMessage: test.do}, Limits: limits})
 		if _, err := tool.Ask(t.Context(), d.path, message("x")); problem.KindOf(err) != test.kind || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", what, err)
 		}
