@@ -108,6 +108,7 @@ args = ["-c", "touch ` + ran + `-mcp; exec cat"]
 
 // desk is one conversation with a codex.
 type desk struct {
+	patience  time.Duration // with a codex that is to end; 0 = the engine's own
 	dir, home string
 	show      *agenttest.Shown
 	talk      agent.Conversation
@@ -115,7 +116,13 @@ type desk struct {
 
 func sit(t *testing.T, o agent.Order, last string) *desk {
 	t.Helper()
-	d := &desk{dir: t.TempDir(), home: t.TempDir()}
+	return sitPatiently(t, 0, o, last)
+}
+
+// sitPatiently is for a codex whose end is not to be waited for as long as usual. What it has said must be read in that time.
+func sitPatiently(t *testing.T, patience time.Duration, o agent.Order, last string) *desk {
+	t.Helper()
+	d := &desk{patience: patience, dir: t.TempDir(), home: t.TempDir()}
 	t.Chdir(d.dir)
 	t.Setenv("HOME", d.home)
 	d.open(t, o, last)
@@ -126,7 +133,7 @@ func (d *desk) open(t *testing.T, o agent.Order, last string) {
 	t.Helper()
 	d.show = &agenttest.Shown{}
 	var err error
-	if d.talk, err = (codex.Engine{Patience: 50 * time.Millisecond}).Open(t.Context(), o, last, d.show); err != nil {
+	if d.talk, err = (codex.Engine{Patience: d.patience}).Open(t.Context(), o, last, d.show); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.talk.Close() })
@@ -161,22 +168,27 @@ func TestWhatEndsATurnBadlyIsOneLineForAPerson(t *testing.T) {
 	for name, test := range map[string]struct {
 		deeds []agenttest.Deed
 		want  string
+		brief bool // its end is waited for in vain
 	}{
-		"the key":            {[]agenttest.Deed{{Fail: "unexpected status 401 Unauthorized: the key is not valid, url: http://127.0.0.1:3128/model/responses"}}, "the model's endpoint refuses the key: unexpected status 401 Unauthorized: the key is not valid"},
-		"too many":           {[]agenttest.Deed{{Fail: "exceeded retry limit, last status: 429 Too Many Requests"}}, "takes no more requests at the moment"},
-		"nobody there":       {[]agenttest.Deed{{Fail: "stream disconnected before completion: error sending request for url (http://127.0.0.1:3128/model/responses)"}}, "cannot be reached: stream disconnected before completion: error sending request"},
-		"the model":          {[]agenttest.Deed{{Fail: "The requested model 'x' does not exist."}}, "does not know this model"},
-		"its failure":        {[]agenttest.Deed{{Fail: "We’re currently experiencing high demand, which may cause temporary errors."}}, "the model's endpoint has failed"},
-		"anything else":      {[]agenttest.Deed{{Fail: "the moon\nis full\x1b[2J"}}, `the moon\nis full`},
-		"nothing said":       {[]agenttest.Deed{{Print: `{"type":"turn.failed"}` + "\n"}}, "codex does not say why"},
-		"an error and death": {[]agenttest.Deed{{Print: `{"type":"error","message":"no memory"}` + "\n"}, {Die: true}}, "no memory"},
-		"death":              {[]agenttest.Deed{{Die: true}}, "codex has ended before its turn was over: it ended with exit status 101: thread 'main' has panicked"},
-		"death, and what is left holds its output open": {[]agenttest.Deed{{Leave: true}, {Die: true}}, "it ended with exit status 101"},
-		"a line without end":                            {[]agenttest.Deed{{Print: strings.Repeat("x", 64<<10), Times: 150}, {Hang: true}}, "a line of its output is too long"},
-		"a turn that fails in its thoughts":             {[]agenttest.Deed{{Print: `{"type":"turn.failed","error":{"message":"x"}}` + "\n"}, {Hang: true}}, "x"},
+		"the key":            {[]agenttest.Deed{{Fail: "unexpected status 401 Unauthorized: the key is not valid, url: http://127.0.0.1:3128/model/responses"}}, "the model's endpoint refuses the key: unexpected status 401 Unauthorized: the key is not valid", false},
+		"too many":           {[]agenttest.Deed{{Fail: "exceeded retry limit, last status: 429 Too Many Requests"}}, "takes no more requests at the moment", false},
+		"nobody there":       {[]agenttest.Deed{{Fail: "stream disconnected before completion: error sending request for url (http://127.0.0.1:3128/model/responses)"}}, "cannot be reached: stream disconnected before completion: error sending request", false},
+		"the model":          {[]agenttest.Deed{{Fail: "The requested model 'x' does not exist."}}, "does not know this model", false},
+		"its failure":        {[]agenttest.Deed{{Fail: "We’re currently experiencing high demand, which may cause temporary errors."}}, "the model's endpoint has failed", false},
+		"anything else":      {[]agenttest.Deed{{Fail: "the moon\nis full\x1b[2J"}}, `the moon\nis full`, false},
+		"nothing said":       {[]agenttest.Deed{{Print: `{"type":"turn.failed"}` + "\n"}}, "codex does not say why", false},
+		"an error and death": {[]agenttest.Deed{{Print: `{"type":"error","message":"no memory"}` + "\n"}, {Die: true}}, "no memory", false},
+		"death":              {[]agenttest.Deed{{Die: true}}, "codex has ended before its turn was over: it ended with exit status 101: thread 'main' has panicked", false},
+		"death, and what is left holds its output open": {[]agenttest.Deed{{Leave: true}, {Die: true}}, "it ended with exit status 101", true},
+		"a line without end":                            {[]agenttest.Deed{{Print: strings.Repeat("x", 64<<10), Times: 150}, {Hang: true}}, "a line of its output is too long", false},
+		"a turn that fails in its thoughts":             {[]agenttest.Deed{{Print: `{"type":"turn.failed","error":{"message":"x"}}` + "\n"}, {Hang: true}}, "x", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := sit(t, order(t, [][]agenttest.Deed{test.deeds}), "")
+			patience := time.Duration(0)
+			if test.brief {
+				patience = 50 * time.Millisecond
+			}
+			d := sitPatiently(t, patience, order(t, [][]agenttest.Deed{test.deeds}), "")
 			_, err := d.talk.Prompt(t.Context(), "Work")
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.ContainsAny(err.Error(), "\n\x1b") || strings.Contains(err.Error(), "127.0.0.1") {
 				t.Errorf("%v", err)
@@ -211,7 +223,7 @@ func TestAKindOfToolThatIsRefusedEndsTheTurn(t *testing.T) {
 }
 
 func TestATurnThatIsOverIsOverWhateverItLeftBehind(t *testing.T) {
-	d := sit(t, order(t, [][]agenttest.Deed{{{Say: "Done."}, {Leave: true}}, {{Say: "Again."}}}), "")
+	d := sitPatiently(t, time.Second, order(t, [][]agenttest.Deed{{{Say: "Done."}, {Leave: true}}, {{Say: "Again."}}}), "")
 	for _, want := range []string{"Done.", "Again."} {
 		if says, err := d.talk.Prompt(t.Context(), "Work"); err != nil || says != want {
 			t.Errorf("%q, %v", says, err)
@@ -227,7 +239,7 @@ func TestItsLastWordsAreBounded(t *testing.T) {
 }
 
 func TestACodexThatHearsNoSignalIsKilled(t *testing.T) {
-	d := sit(t, order(t, [][]agenttest.Deed{{{Write: "begun"}, {Hang: true, Await: "for ever"}}, {{Say: "Again."}}}), "")
+	d := sitPatiently(t, time.Second, order(t, [][]agenttest.Deed{{{Write: "begun"}, {Hang: true, Await: "for ever"}}, {{Say: "Again."}}}), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
