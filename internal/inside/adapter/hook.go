@@ -99,7 +99,7 @@ func (h hooks) run(ctx context.Context, a asked) ([]byte, error) {
 	out, said := bounded{limit: hookBytesMax}, bounded{limit: hookSaidMax}
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, cmp.Or(context.Cause(ctx), err) // nothing is started once its time is over
 	}
 	err := cmd.Wait()
 	_ = group() // what it left behind; gone already is as good
