@@ -7,7 +7,6 @@ import (
 	"reflect"
 
 	"sallyport/internal/base/conversion"
-	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
@@ -78,7 +77,7 @@ func (s *site) uncommittedAttributes(made *Landing) (map[string]string, error) {
 	live := map[string]string{}
 	for i, p := range paths {
 		f, err := s.work.look(p)
-		if err != nil || !f.Exists || f.Mode != git.File && f.Mode != git.Executable || f.OID == head[i].OID {
+		if err != nil || !regular(f.Mode) || f.OID == head[i].OID {
 			continue // what cannot be reached is the look at the edits' to name
 		}
 		if f.Stat.Size > smallMax {

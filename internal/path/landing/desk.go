@@ -173,12 +173,12 @@ func (d *desk) read() error {
 // passOver leaves out a step that a person has made or undone with their own git since: nothing is to move.
 func (d *desk) passOver(i int) {
 	st := &d.note.Steps[i]
-	other := st.New
+	other, edits := st.New, d.l.Edits
 	if d.done[i] {
-		other = st.Old
+		other, edits = st.Old, Inverse(edits)
 	}
 	f, err := d.work.look(st.Path)
-	folder := f.isFolder() && other.Absent() && needed(st.Path, d.l.Edits) // it took the file's place
+	folder := f.isFolder() && other.Absent() && needed(st.Path, edits) // it took the file's place
 	if err == nil && (folder || f.is(other, d.work.fileMode)) {
 		st.Live, d.done[i] = false, false
 	}
@@ -232,7 +232,7 @@ func (d *desk) clear() error {
 		if len(kept) > 0 {
 			return d.keep(name, kept)
 		}
-		if d.l.Staging != "" && d.outside() { // before the note goes
+		if d.outside() { // before the note goes
 			if err := removeAll(d.work.fd(), path.Base(d.l.Staging), nil); err != nil {
 				return err
 			}

@@ -378,3 +378,13 @@ func TestAnIndexOfAnySizeIsNotRead(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestAWholeIndexIsWrittenWhereGitWouldSplitIt: their git may split it the next time that it writes it.
+func TestAWholeIndexIsWrittenWhereGitWouldSplitIt(t *testing.T) {
+	r, o := plain(t)
+	gitIn(t, r.Top, "", "config", "core.splitIndex", "true")
+	r.land(t, o)
+	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != "" {
+		t.Errorf("status %q", status)
+	}
+}

@@ -342,7 +342,7 @@ func (r *run) wrapUp(state State, cause error) {
 		return
 	}
 	r.l.State, r.l.Reason = state, ""
-	if state == Undone && cause != nil {
+	if state == Undone {
 		r.l.Reason = reason(cause)
 	}
 	if len(r.left) > 0 {

@@ -31,7 +31,7 @@ func Desks(p git.Project) ([]Desk, error) {
 		}
 		for _, e := range entries {
 			name, ok := strings.CutPrefix(e.Name(), in.prefix)
-			if !ok || !e.IsDir() {
+			if !ok {
 				continue
 			}
 			name, kept := strings.CutPrefix(name, "kept-")

@@ -1,0 +1,232 @@
+package landing_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git/gittest"
+	"sallyport/internal/path/landing"
+)
+
+// unlockedByHand removes our lock on the index, as git advises a person to.
+func unlockedByHand(t *testing.T, r repo) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(r.GitDir, "index.lock")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWhatAPersonsGitHasDoneSinceACrashIsNotDoneAgain: their reset made the paths new, or old, and nothing is left to tell them of.
+func TestWhatAPersonsGitHasDoneSinceACrashIsNotDoneAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		op, to string
+		state  landing.State
+		reason string
+	}{
+		"reset to the new": {"ref:update", "main", landing.Landed, ""},
+		"reset to the old": {"tree:add", "main~1", landing.Undone, "sallyport stopped in the middle of the landing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := rich(t, t.TempDir())
+			for _, words := range []string{"add -A", "commit -qm clean"} { // a reset takes what is uncommitted with it
+				gitIn(t, r.Top, "", strings.Fields(words)...)
+			}
+			j := stopped(t, o, c.op)
+			unlockedByHand(t, r)
+			gitIn(t, r.Top, "", "reset", "-q", "--hard", c.to)
+			want := look(t, r.Top)
+			recoverAll(t, j, disk.Ops{})
+			if j.row.State != c.state || j.row.Reason != c.reason {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), want); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestWhatAPersonStagesAfterACrashStaysAndIsTold: the file is as approved, and its entry is theirs.
+func TestWhatAPersonStagesAfterACrashStaysAndIsTold(t *testing.T) {
+	r, o := plain(t)
+	j := stopped(t, o, "ref:update")
+	unlockedByHand(t, r)
+	mine := gitIn(t, r.Top, "theirs", "hash-object", "-w", "--stdin")
+	gitIn(t, r.Top, "", "update-index", "--cacheinfo", "100644,"+mine+",a")
+	recoverAll(t, j, disk.Ops{})
+	if j.row.State != landing.Landed || j.row.Reason != "a was changed meanwhile, and stays as you have it" {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if entry := gitIn(t, r.Top, "", "ls-files", "-s", "a"); !strings.Contains(entry, mine) {
+		t.Errorf("the index has %s", entry)
+	}
+	if raw, err := os.ReadFile(filepath.Join(r.Top, "a")); string(raw) != "b\n" {
+		t.Errorf("a holds %q, %v", raw, err)
+	}
+}
+
+// TestAPathThatCannotFollowAPersonsCommitIsTold: they committed on top of what lands, and edit one of its files.
+func TestAPathThatCannotFollowAPersonsCommitIsTold(t *testing.T) {
+	r, o := plain(t)
+	j := stopped(t, o, "ref:update")
+	unlockedByHand(t, r)
+	put(t, filepath.Join(r.Top, "theirs"), "t", 0o644)
+	gitIn(t, r.Top, "", "add", "theirs")
+	gitIn(t, r.Top, "", "commit", "-qm", "theirs", "theirs")
+	rename("mine")(filepath.Join(r.Top, "a"))
+	tip := gitIn(t, r.Top, "", "rev-parse", "main")
+	recoverAll(t, j, disk.Ops{})
+	if j.row.State != landing.Landed || !strings.Contains(j.row.Reason, "somebody changed a while the landing was under way") {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if raw, err := os.ReadFile(filepath.Join(r.Top, "a")); string(raw) != "mine" || gitIn(t, r.Top, "", "rev-parse", "main") != tip {
+		t.Errorf("a holds %q, %v", raw, err)
+	}
+}
+
+// TestARecoveryThatCannotGoOnIsStrandedAndGoesOnLater: a git of the person's has the index, and it is left in peace.
+func TestARecoveryThatCannotGoOnIsStrandedAndGoesOnLater(t *testing.T) {
+	r, o := plain(t)
+	j, e := stopped(t, o, "index:unlock"), &ends{}
+	lock := filepath.Join(r.GitDir, "index.lock")
+	put(t, lock, "theirs", 0o644)
+	l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
+	done, err := l.Recover(gittest.Context(t), *j.row, e.steps(j))
+	if err != nil || done.State != landing.Stranded || done.Ended != nil || !strings.Contains(done.Reason, "index.lock") || (*e != ends{close: 1}) {
+		t.Errorf("%s %q, ended %v, %v, closed by %+v", done.State, done.Reason, done.Ended, err, *e)
+	}
+	if raw, err := os.ReadFile(lock); string(raw) != "theirs" {
+		t.Errorf("their lock holds %q, %v", raw, err)
+	}
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	recoverAll(t, j, disk.Ops{})
+	if left := residue(t, r); j.row.State != landing.Landed || j.row.Reason != "" || len(left) > 0 {
+		t.Errorf("%s %q, left behind: %q", j.row.State, j.row.Reason, left)
+	}
+	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != "" {
+		t.Errorf("status %q", status)
+	}
+}
+
+// TestAnIndexThatWasWrittenAndNotSwappedIsWrittenAgain: what a crash has left of it may be of another index by then.
+func TestAnIndexThatWasWrittenAndNotSwappedIsWrittenAgain(t *testing.T) {
+	r, o := plain(t)
+	j := stopped(t, o, "index:write")
+	unlockedByHand(t, r)
+	put(t, filepath.Join(r.Top, "theirs"), "t", 0o644)
+	gitIn(t, r.Top, "", "add", "theirs")
+	recoverAll(t, j, disk.Ops{})
+	if j.row.State != landing.Landed || j.row.Reason != "" {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != "A  theirs" {
+		t.Errorf("status %q", status)
+	}
+}
+
+// TestAFileSystemThatCannotExchangeTwoFilesIsNamed: nothing lands there by halves.
+func TestAFileSystemThatCannotExchangeTwoFilesIsNamed(t *testing.T) {
+	r, o := plain(t)
+	before := look(t, r.Top)
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		if op == "tree:replace" {
+			return unix.EINVAL
+		}
+		return do()
+	}}}
+	j := &journal{}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "cannot exchange two files in one step (renameat2)") {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestAttributesThatAreALinkAreNotRead: git does not read them either, and where it leads is nobody's to say.
+func TestAttributesThatAreALinkAreNotRead(t *testing.T) {
+	r, o := plain(t)
+	outside := filepath.Join(t.TempDir(), "attributes")
+	put(t, outside, "* filter=x\n", 0o644)
+	if err := os.Symlink(outside, filepath.Join(r.Top, ".gitattributes")); err != nil {
+		t.Fatal(err)
+	}
+	r.land(t, o)
+}
+
+// TestAFolderThatCannotBeMadeForABranchIsNamed: it is no lock of the person's that is waited for.
+func TestAFolderThatCannotBeMadeForABranchIsNamed(t *testing.T) {
+	r, o := plain(t)
+	o.Branch, o.WorkTree, o.New = "team/new", false, true
+	before := look(t, r.Top)
+	l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond, Ops: meddle("desk:commit", true, func() {
+		if err := os.MkdirAll(filepath.Join(r.GitDir, "sallyport-"+string(o.Landing), "coming/in-the-way"), 0o700); err != nil {
+			t.Error(err)
+		}
+	})}
+	j := &journal{}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, `make folder "refs/heads/team"`) {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestAFolderThatIsMadeForABranchHasTheRightsOfTheOneAbove: whoever shares the repository goes on with it.
+func TestAFolderThatIsMadeForABranchHasTheRightsOfTheOneAbove(t *testing.T) {
+	r, o := plain(t)
+	o.Branch, o.WorkTree, o.New = "team/new", false, true
+	const shared = os.ModeSetgid | 0o770
+	for _, in := range []string{"refs/heads", "objects"} {
+		if os.Geteuid() == 0 {
+			if err := os.Lchown(filepath.Join(r.CommonDir, in), -1, 54321); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(filepath.Join(r.CommonDir, in), shared); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there, err := filepath.Glob(filepath.Join(r.CommonDir, "objects/??"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.land(t, o)
+	made, err := filepath.Glob(filepath.Join(r.CommonDir, "objects/??"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made = slices.DeleteFunc(made, func(at string) bool { return slices.Contains(there, at) })
+	for _, at := range append(made, filepath.Join(r.CommonDir, "refs/heads/team")) {
+		info, err := os.Stat(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if group := info.Sys().(*syscall.Stat_t).Gid; info.Mode() != os.ModeDir|shared || os.Geteuid() == 0 && group != 54321 {
+			t.Errorf("%s is %v, of the group %d", at, info.Mode(), group)
+		}
+	}
+}
