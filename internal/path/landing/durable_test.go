@@ -110,9 +110,22 @@ func TestPackedBranchesAreOnTheDiskBeforeTheyAreSwapped(t *testing.T) {
 // What lands is held against what was approved once more when the commit is made: by then an hour may have passed,
 // and the row between may be another than was computed.
 func TestWhatIsNotWhatWasComputedIsNotJournaled(t *testing.T) {
-	r := testRepo(t, map[string]blob{"a": text("1\n"), "b": text("2\n")})
+	for _, branch := range []string{"main", "apart"} { // apart has no file and no index that could tell
+		t.Run(branch, func(t *testing.T) {
+			r := testRepo(t, map[string]blob{"a": text("1\n"), "b": text("2\n")})
+			gitIn(t, r.Top, "", "branch", "apart")
+			o := r.order(t, map[string]blob{"a": text("3\n"), "b": text("4\n")})
+			o.Branch, o.WorkTree = branch, branch == "main"
+			spoilt(t, r, o)
+		})
+	}
+}
+
+// spoilt lands rows that are not what was computed.
+func spoilt(t *testing.T, r repo, o landing.Order) {
+	t.Helper()
 	l := &landing.Lander{Host: beside}
-	made, err := l.Compute(gittest.Context(t), r.order(t, map[string]blob{"a": text("3\n"), "b": text("4\n")}))
+	made, err := l.Compute(gittest.Context(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,6 +198,11 @@ func TestAnIndexThatIsNotThereIsAnEmptyOne(t *testing.T) {
 	if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "D  a\n?? a" {
 		t.Errorf("status %q", out)
 	}
+	if info, err := os.Lstat(filepath.Join(r.GitDir, "index")); err != nil {
+		t.Error(err)
+	} else if info.Mode() != 0o644 {
+		t.Errorf("the index is %v", info.Mode())
+	}
 }
 
 // TestASparseCheckoutStaysSparse: what lies outside of it is not written, and what a new path needs comes.
@@ -386,5 +391,29 @@ func TestAWholeIndexIsWrittenWhereGitWouldSplitIt(t *testing.T) {
 	r.land(t, o)
 	if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != "" {
 		t.Errorf("status %q", status)
+	}
+}
+
+// TestAnIndexKeepsItsRightsAndItsGroup: in a repository that is shared, others write it too.
+func TestAnIndexKeepsItsRightsAndItsGroup(t *testing.T) {
+	for name, want := range map[string]os.FileMode{"shared": 0o664, "shut": 0o600} {
+		r, o := plain(t)
+		at, group := filepath.Join(r.GitDir, "index"), os.Getgid()
+		err := os.Chmod(at, want)
+		if os.Geteuid() == 0 {
+			group = 54321
+			err = errors.Join(err, os.Lchown(at, -1, group))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.land(t, o)
+		info, err := os.Lstat(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := int(info.Sys().(*syscall.Stat_t).Gid); info.Mode() != want || got != group {
+			t.Errorf("%q is %v, of the group %d; want %v, %d", name, info.Mode(), got, want, group)
+		}
 	}
 }
