@@ -207,6 +207,7 @@ func TestWhatWasSaidMeanwhileComesOrIsToldToBeLost(t *testing.T) {
 		t.Errorf("of 200, lost is %q", late.lost)
 	}
 	late.mu.Unlock()
+	h.said("more 199") // so that no cursor of theirs is one that is forgotten
 	p.mu.Lock()
 	p.forgot = 50
 	p.mu.Unlock()
