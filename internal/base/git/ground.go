@@ -23,7 +23,7 @@ type ground struct {
 // packs are the packs of one folder of objects, and when that was looked at.
 type packs struct {
 	folder string
-	at     stamp.Stamp
+	at     stamp.Stamp // none: its stamp tells nothing, and it is looked at each time
 	names  []string
 }
 
@@ -97,7 +97,10 @@ func (g *ground) holds(d Dir) bool {
 
 // look reads which packs there are.
 func (p *packs) look() bool {
-	p.at, p.names = stamp.Of(p.folder), nil
+	begun := stamp.Now()
+	if p.at, p.names = stamp.Of(p.folder), nil; !p.at.Before(begun) { // what goes in the same moment leaves it the same
+		p.at = stamp.Stamp{}
+	}
 	folder, err := os.OpenFile(p.folder, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return false

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"sallyport/internal/base/stamp"
 )
 
 // held is how many descriptors of this process are of a path.
@@ -155,5 +157,27 @@ func TestGroundHoldsWhileEveryPackIsThere(t *testing.T) {
 	}
 	if g.holds(d) {
 		t.Error("it stands on no folder of packs")
+	}
+}
+
+// What goes in the same step of the clock in which a folder was looked at leaves its stamp as it was.
+func TestAFolderOfPacksIsLookedAtAgainUnlessItsStampTellsItApart(t *testing.T) {
+	p := packs{folder: t.TempDir()}
+	for fresh := false; !fresh; { // the clock may move on meanwhile
+		put(t, p.folder+"/pack-a.pack", "")
+		if err := os.Remove(p.folder + "/pack-a.pack"); err != nil {
+			t.Fatal(err)
+		}
+		if !p.look() {
+			t.Fatal("it is not there")
+		}
+		if fresh = !stamp.Of(p.folder).Before(stamp.Now()); fresh && !p.at.None() {
+			t.Error("the stamp of this very moment is relied on")
+		}
+	}
+	for !stamp.Of(p.folder).Before(stamp.Now()) { // some milliseconds, by the kernel's clock alone
+	}
+	if !p.look() || p.at.None() {
+		t.Error("it is looked at for ever")
 	}
 }
