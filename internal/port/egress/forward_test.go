@@ -200,6 +200,23 @@ func TestABodyThatEndsTooSoonIsNotWhole(t *testing.T) {
 	}
 }
 
+// A host may answer the last byte before anybody has read on: the connection is the next request's then, and not one whose body is unread.
+func TestABodyIsWholeWithItsLastByte(t *testing.T) {
+	e := &exactly{strings.NewReader("hello, and the next"), 5}
+	if n, err := e.Read(make([]byte, 100)); n != 5 || err != io.EOF {
+		t.Errorf("%d bytes came, %v", n, err)
+	}
+	if n, err := e.Read(make([]byte, 100)); n != 0 || err != io.EOF {
+		t.Errorf("behind its end %d bytes came, %v", n, err)
+	}
+	e = &exactly{iotest.OneByteReader(strings.NewReader("hello")), 5}
+	for at := range 5 {
+		if n, err := e.Read(make([]byte, 100)); n != 1 || (err == io.EOF) != (at == 4) {
+			t.Errorf("of byte %d %d came, %v", at, n, err)
+		}
+	}
+}
+
 // What stands behind a head that is refused is not served, unless all of the body was read before.
 func TestABodyOfARefusedRequestIsNoRequest(t *testing.T) {
 	w := plainWorld(t, func(rw http.ResponseWriter, r *http.Request) {

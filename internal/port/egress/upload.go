@@ -52,7 +52,7 @@ func newUpload(c *client, length int64, live func(), note func([]byte)) *upload 
 	return u
 }
 
-// exactly reads n bytes; an end before them is unexpected.
+// exactly reads n bytes; an end before them is unexpected. Their end comes with the last of them: it may be answered before anybody reads on.
 type exactly struct {
 	r io.Reader
 	n int64
@@ -63,7 +63,10 @@ func (e *exactly) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := e.r.Read(p[:min(int64(len(p)), e.n)])
-	if e.n -= int64(n); errors.Is(err, io.EOF) && e.n > 0 {
+	switch e.n -= int64(n); {
+	case e.n == 0 && err == nil:
+		err = io.EOF
+	case e.n > 0 && errors.Is(err, io.EOF):
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
@@ -71,6 +74,11 @@ func (e *exactly) Read(p []byte) (int, error) {
 
 // Read gives the next bytes and bounds them.
 func (u *upload) Read(p []byte) (int, error) {
+	select {
+	case <-u.done: // gone has the connection by now
+		return 0, io.EOF
+	default:
+	}
 	u.reading.Lock()
 	defer u.reading.Unlock()
 	switch {
