@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"sallyport/internal/door/api"
@@ -40,7 +39,7 @@ func (d *Daemon) checkMeasures() api.Check {
 	if len(alerts) == 0 {
 		return api.Check{Name: "measures", OK: true, Detail: "no figure is over its limit"}
 	}
-	detail := strings.TrimPrefix(alerts[0].Text, "measure ")
+	detail := alerts[0].Text
 	if more := len(alerts) - 1; more > 0 {
 		detail += fmt.Sprintf(" (and %d more)", more)
 	}
