@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/drivetest"
@@ -65,7 +66,7 @@ func TestAnImageIsBuiltOfWhatAChangeHasOfItAndIsPartOfTheRelease(t *testing.T) {
 			return 0
 		})
 		var started sandbox.Spec
-		s.starts = func(spec sandbox.Spec) int { started = spec; return 0 }
+		s.starts = func(spec sandbox.Spec) int { started = spec; time.Sleep(1234 * time.Millisecond); return 0 }
 		c, _ := s.Begin()
 		p := s.Show(c, s.Offer(c)).Proposal
 		if want := []string{"go.mod", "image/Dockerfile", "image/list.txt"}; !slices.Equal(saw, want) || *count != 1 {
@@ -87,7 +88,7 @@ func TestAnImageIsBuiltOfWhatAChangeHasOfItAndIsPartOfTheRelease(t *testing.T) {
 			images[0].Path != "/usr/lib/own/bin:/workspace" || !slices.ContainsFunc(spec.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=/usr/lib/own/bin:/usr/") }) {
 			t.Errorf("it is tried in %+v", spec)
 		}
-		if !slices.Contains(got.Rehearsed, "a sandbox starts from its image, and a shell and git run there (0s)") {
+		if !slices.Contains(got.Rehearsed, "a sandbox starts from its image, and a shell and git run there (1.23s)") {
 			t.Errorf("it was rehearsed: %q", got.Rehearsed)
 		}
 		about, _, _ := p.Tell("echo")

@@ -2,6 +2,7 @@ package release
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	wt "sallyport/internal/path/workspace/workspacetest"
+	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -112,6 +114,59 @@ func TestAModuleThatABuildHasNotFoundIsNamed(t *testing.T) {
 		if want == "" && got != "" || want != "" && !strings.HasPrefix(got, "; it needs "+want+", which is not among") {
 			t.Errorf("%q: %q", tail, got)
 		}
+	}
+	for tail, want := range map[string]string{
+		"main.go:3:2: example.org/m@v1.2.3: module lookup disabled by GOPROXY=off": "run `" + rehearsal.FetchModules(Person(), "/home/src", "example.org/m@v1.2.3") + "`, or",
+		"main.go:3:2: module lookup disabled by GOPROXY=off":                       "run `" + rehearsal.FetchModules(Person(), "/home/src") + "`, or",
+		"missing go.sum entry for example.org/m":                                   "have them fetched here, or",
+	} {
+		if got := missing(tail, "/home/src"); !strings.Contains(got, ": "+want) {
+			t.Errorf("%q: %q does not say %q", tail, got, want)
+		}
+	}
+}
+
+// opened counts the files that this process has open.
+func opened(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// TestWhatABuildIsMadeOfIsNotLeftOpen: a daemon builds for months.
+func TestWhatABuildIsMadeOfIsNotLeftOpen(t *testing.T) {
+	const times = 20
+	files := map[string]string{"image/Dockerfile": "FROM scratch\n"}
+	for n := range times {
+		files[fmt.Sprint("image/file", n)] = "x\n"
+	}
+	project, _ := wt.Project(t, files)
+	offer := grounds.Offer{Host: git.Dir{Path: project.Top + "/.git"}, Commit: "HEAD"}
+	inputs, _, _, err := imageInputs(t.Context(), offer.Host, "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(env, []byte("PATH=/opt/x/bin\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := opened(t)
+	if _, err := writeInputs(t.Context(), offer, filepath.Join(t.TempDir(), "tree"), inputs); err != nil {
+		t.Fatal(err)
+	}
+	if now := opened(t); now >= before+times {
+		t.Errorf("%d files are open, and %d were", now, before)
+	}
+	for range times {
+		if pathIn(env) != "/opt/x/bin" {
+			t.Fatal("it has another path")
+		}
+	}
+	if now := opened(t); now >= before+times {
+		t.Errorf("%d files are open, and %d were", now, before)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/image"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/drivetest"
@@ -23,6 +24,7 @@ import (
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/port/tool"
 )
 
 // host is what runs, as a test plays it.
@@ -157,7 +159,7 @@ func stagedMore(h *drivetest.Home, files map[string]string, plays func(n int) (r
 
 func well() rehearsal.Report {
 	return rehearsal.Report{Done: []rehearsal.Step{
-		{Name: rehearsal.Start, Took: 3 * time.Second}, {Name: rehearsal.Answer, Took: time.Second}, {Name: rehearsal.End}, {Name: rehearsal.Again}, {Name: rehearsal.Last},
+		{Name: rehearsal.Start, Took: 3 * time.Second}, {Name: rehearsal.Answer, Took: 1004 * time.Millisecond}, {Name: rehearsal.End}, {Name: rehearsal.Again}, {Name: rehearsal.Last},
 	}}
 }
 
@@ -280,6 +282,39 @@ func TestWhatIsNoFaultOfTheCandidateIsTriedAgain(t *testing.T) {
 				}
 				mend()
 			})
+		})
+	}
+}
+
+// TestWhoWatchesAChangeOfTheHostSeesWhatIsDone: until its card comes it may take minutes.
+func TestWhoWatchesAChangeOfTheHostSeesWhatIsDone(t *testing.T) {
+	for path, built := range map[string]string{"src/main.go": "build of the host", "image/Dockerfile": "build of image/Dockerfile"} {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			withSource(h, source)
+			s, _ := staged(h, path, rehearsed)
+			s.makes = func(spec sandbox.Spec) int { return compiles(t, spec, 7) }
+			s.builds(t, nil)
+			c, _ := s.Begin()
+			row, err := s.Wish(c, id.NewChange(), "Greet people")
+			if err != nil {
+				t.Fatal(err)
+			}
+			watch := c.Feed.Subscribe(row.ID)
+			time.Sleep(time.Minute)
+			tree := string(s.Show(c, row.ID).Checkpoints[0].Tree)
+			if _, err := s.Call(t.Context(), tool.RequestSwap, tool.Swap{PerFileSummaries: map[string]string{path: "x"}, OverallSummary: "x", CommitSHA: "0123456"}, tree); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			var saw []string
+			for _, n := range c.Feed.Next(t.Context(), watch) {
+				if n.Kind == "check" {
+					saw = append(saw, n.Text)
+				}
+			}
+			if want := []string{built, "rehearsal of the host"}; !slices.Equal(saw, want) {
+				t.Errorf("of a change of %s they see %q, not %q", path, saw, want)
+			}
 		})
 	}
 }
