@@ -30,6 +30,10 @@ const (
 // lease on a file could make it last 45 seconds, and is not waited for.
 const triesMax = 100
 
+// movedMax is how often an open that got EXDEV is tried: the kernel says so too where the folder was moved out of the tree in the middle of the
+// lookup. The next try finds that it is not there. A way out or a mount is still one.
+const movedMax = 5
+
 // Open opens path below the folder dir. What opened may be anything but a link: look at it with fstat.
 func Open(dir int, path string, flags int) (int, error) {
 	return open(dir, path, unix.OpenHow{Flags: uint64(flags) &^ unix.O_NOFOLLOW, Resolve: inside})
@@ -81,7 +85,7 @@ func open(dir int, path string, how unix.OpenHow) (int, error) {
 
 	for tries := 1; ; tries++ {
 		fd, err := unix.Openat2(dir, path, &how)
-		if err == unix.EINTR || err == unix.EAGAIN && tries < triesMax {
+		if err == unix.EINTR || err == unix.EAGAIN && tries < triesMax || err == unix.EXDEV && tries < movedMax {
 			continue
 		}
 		return fd, err
