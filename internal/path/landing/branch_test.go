@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git/gittest"
@@ -255,4 +257,29 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestAReflogThatIsNoFileIsNotWrittenTo: whoever may write to the git directory could have root write into a pipe, or wait at one.
+func TestAReflogThatIsNoFileIsNotWrittenTo(t *testing.T) {
+	r, o := plain(t)
+	log := filepath.Join(r.CommonDir, "logs/refs/heads/main")
+	if err := errors.Join(os.Remove(log), unix.Mkfifo(log, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.OpenFile(log, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	before := look(t, r.Top)
+	j := &journal{}
+	if err := attempt(t, &landing.Lander{Host: beside}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "is no file") {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
 }

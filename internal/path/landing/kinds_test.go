@@ -329,7 +329,7 @@ func TestALinkWhoseTargetCannotBeIsNotLanded(t *testing.T) {
 		lands  bool
 	}{
 		"one byte": {"x", true}, "the longest": {strings.Repeat("x", 4095), true},
-		"none": {"", false}, "too long": {strings.Repeat("x", 4096), false}, "one that ends in the middle": {"a\x00b", false},
+		"none": {"", false}, "too long": {strings.Repeat("x", 4096), false}, "one that ends in the middle": {"a\x00b", false}, "one that ends where it begins": {"\x00a", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testRepo(t, map[string]blob{"a": text("1")})

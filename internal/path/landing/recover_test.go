@@ -1,6 +1,7 @@
 package landing_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -228,5 +229,22 @@ func TestAFolderThatIsMadeForABranchHasTheRightsOfTheOneAbove(t *testing.T) {
 		if group := info.Sys().(*syscall.Stat_t).Gid; info.Mode() != os.ModeDir|shared || os.Geteuid() == 0 && group != 54321 {
 			t.Errorf("%s is %v, of the group %d", at, info.Mode(), group)
 		}
+	}
+}
+
+// TestARecoveryThatHasBegunIsFinishedWhoeverLosesInterest: half of a landing is nothing to leave behind.
+func TestARecoveryThatHasBegunIsFinishedWhoeverLosesInterest(t *testing.T) {
+	r, o := plain(t)
+	j := stopped(t, o, "ref:update")
+	ctx, cancel := context.WithCancel(gittest.Context(t))
+	defer cancel()
+	began := false
+	l := &landing.Lander{Host: beside, Ops: meddle("index:lock", false, func() { began = true; cancel() })}
+	done, err := l.Recover(ctx, *j.row, j.steps())
+	if err != nil || done.State != landing.Landed || done.Reason != "" || !began {
+		t.Errorf("%s %q, %v; begun %t", done.State, done.Reason, err, began)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
 }
