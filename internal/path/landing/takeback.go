@@ -32,7 +32,6 @@ func (r *run) takeBack(ctx context.Context) error {
 	if err := r.removeRef(ctx); err != nil {
 		return fmt.Errorf("remove %s again: %w", r.l.Branch, err)
 	}
-	r.ground = r.l.Head
 	return nil
 }
 
