@@ -166,6 +166,8 @@ func (s *scene) checkpoints(b *testing.B, w workspace.Workspace, paths []string)
 		ours: "walk, read once, tree, validate, scan, record", rival: "git status, git diff, doublestar on each path, gitleaks on the diff",
 		goal: goalAt{10_000: 1.0 / 3, 100_000: 1.0 / 20},
 		note: "the rival keeps nothing: it makes no tree and no commit",
+		why: "at 100,000 files 45 ms of it are of git fast-import, which makes the commit upon the trees of 118 folders, and 6 are the walk's; what is " +
+			"read, judged, scanned and recorded is the same at every size, and takes some 50",
 	}, func() time.Duration {
 		n++
 		s.edit(b, w, paths, "round "+strconv.Itoa(n))
