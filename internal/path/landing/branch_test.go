@@ -165,6 +165,42 @@ func TestABranchIsMovedAsGitMovesIt(t *testing.T) {
 	}
 }
 
+// TestReflogsAreKeptWhereTheConfigurationSaysNothing, as git keeps them in every work tree, whatever repository it is linked to.
+func TestReflogsAreKeptWhereTheConfigurationSaysNothing(t *testing.T) {
+	for name, isBare := range map[string]string{"of a repository with files": "false", "of a bare repository": "true"} {
+		t.Run(name, func(t *testing.T) {
+			main := testRepo(t, map[string]blob{"a": text("1")})
+			top := filepath.Join(t.TempDir(), "linked")
+			gitIn(t, main.Top, "", "switch", "-qc", "away")
+			gitIn(t, main.Top, "", "worktree", "add", "-q", top, "main")
+			gitIn(t, main.Top, "", "config", "--unset", "core.logAllRefUpdates")
+			gitIn(t, main.Top, "", "config", "core.bare", isBare)
+			r := openRepo(t, top)
+			logs := []string{filepath.Join(r.CommonDir, "logs/refs/heads/main"), filepath.Join(r.GitDir, "logs/HEAD")}
+			order := r.order(t, map[string]blob{"a": text("2")})
+			for _, does := range []struct {
+				what string
+				do   func()
+			}{
+				{"commit: theirs", func() { gitIn(t, top, "", "commit", "-q", "--allow-empty", "-m", "theirs") }}, // what their git does
+				{"sallyport: land chg-test0001", func() { r.land(t, order) }},
+			} {
+				for _, log := range logs {
+					if err := os.RemoveAll(log); err != nil {
+						t.Fatal(err)
+					}
+				}
+				does.do()
+				for _, log := range logs {
+					if raw, err := os.ReadFile(log); strings.Count(string(raw), "\n") != 1 || !strings.HasSuffix(string(raw), "\t"+does.what+"\n") {
+						t.Errorf("%s: %q, %v, want the one line %q", log, raw, err, does.what)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestABranchThatIsToBeMadeIsMadeByItsLanding, and by nothing else: it is there with what lands, or not at all.
 func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 	order := func(t *testing.T) (repo, landing.Order) {

@@ -22,12 +22,10 @@ func (s *site) configure() error {
 	if err != nil {
 		return fmt.Errorf("read the configuration of %q: %w", s.Top, err)
 	}
-	s.set = map[string]bool{"core.filemode": true, "core.symlinks": true}
+	// Git keeps reflogs where nothing is said of them and there is a work tree: also in one of a bare repository.
+	s.set = map[string]bool{"core.filemode": true, "core.symlinks": true, "core.logallrefupdates": true}
 	for key, value := range said {
 		s.set[key] = value == "true" || value == "always" // of reflogs alone
-	}
-	if _, is := s.set["core.logallrefupdates"]; !is {
-		s.set["core.logallrefupdates"] = !s.set["core.bare"]
 	}
 	s.work.fileMode = s.set["core.filemode"]
 	return nil
