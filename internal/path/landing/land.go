@@ -292,7 +292,7 @@ func (r *run) verify(forward bool, only pick) error {
 			return errors.Join(err, fmt.Errorf("the branch %s is at %.12s instead of %.12s", r.l.Branch, tip, want))
 		}
 	}
-	if !r.l.WorkTree || !r.locked { // without the index's lock, neither was touched
+	if !r.locked { // without the index's lock, neither index nor files were touched
 		return nil
 	}
 	x, _, err := r.index()

@@ -74,7 +74,10 @@ func TestASubjectIsCutAtAWord(t *testing.T) {
 		strings.Repeat("ab ", 30):                 strings.TrimSpace(strings.Repeat("ab ", 23)) + " ab…",
 		"word " + strings.Repeat("語", 60):         "word " + strings.Repeat("語", 33) + "…",
 		strings.Repeat("a", 60) + " bbbbbbbbbbbb": strings.Repeat("a", 60) + "…",
-		"\x1b[31mred\u202e\n":                     `\x1b[31mred\u202e`,
+		// A word that ends behind the middle is the last one; of one that ends before it too little would be left.
+		strings.Repeat("a", 36) + " " + strings.Repeat("b", 60): strings.Repeat("a", 36) + "…",
+		strings.Repeat("a", 35) + " " + strings.Repeat("b", 60): strings.Repeat("a", 35) + " " + strings.Repeat("b", 35) + "…",
+		"\x1b[31mred\u202e\n": `\x1b[31mred\u202e`,
 	} {
 		if got := landing.Subject(text); got != want || inert.Width(got) > 72 {
 			t.Errorf("%q becomes %q (%d columns), want %q", text, got, inert.Width(got), want)

@@ -141,11 +141,21 @@ func TestAPackThatWasGivenHalfGoesWithItsFolder(t *testing.T) {
 	}
 	other := filepath.Join(r.CommonDir, "objects/pack/pack-0123456789012345678901234567890123456789.pack")
 	put(t, other, "theirs", 0o444)
+	const zeros = "pack-0000000000000000000000000000000000000000" // looked at before the other, and given whole
+	whole := filepath.Join(r.CommonDir, "objects/pack", zeros)
+	put(t, whole+".pack", "whole", 0o444)
+	put(t, whole+".idx", "its index", 0o444)
+	if err := os.Link(whole+".pack", filepath.Join(filepath.Dir(packs[0]), zeros+".pack")); err != nil {
+		t.Fatal(err)
+	}
 	if err := (&landing.Lander{}).ClearAside(gittest.Context(t), r.Project); err != nil {
 		t.Fatal(err)
 	}
 	if left := halfMade(t, r); len(left) != 1 || left[0] != other {
 		t.Errorf("left: %q, want what is not ours", left)
+	}
+	if raw, err := os.ReadFile(whole + ".pack"); string(raw) != "whole" {
+		t.Errorf("a pack that has its index: %q, %v", raw, err)
 	}
 	if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)

@@ -799,7 +799,46 @@ func TestAFolderThatAPersonMadeStays(t *testing.T) {
 	}
 }
 
-// TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace: nothing moves, and its lock stays.
+// TestAFolderThatAPersonMakesAsOursIsToComeIsUsed: it is theirs as they made it, and what lands goes in there, deeper folders too.
+func TestAFolderThatAPersonMakesAsOursIsToComeIsUsed(t *testing.T) {
+	r, o := rich(t, t.TempDir())
+	made := filepath.Join(r.Top, "new")
+	j := &journal{}
+	did := false
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		if op != "tree:mkdir" || did {
+			return do()
+		}
+		if err := os.Mkdir(made, 0o700); err != nil {
+			t.Error(err)
+		}
+		err := do()
+		if did = errors.Is(err, unix.EEXIST); !did { // another folder's turn
+			if err := os.Remove(made); err != nil {
+				t.Error(err)
+			}
+		}
+		return err
+	}}}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if !did || j.row.State != landing.Landed || j.row.Reason != "" {
+		t.Errorf("met %t, %s %q", did, j.row.State, j.row.Reason)
+	}
+	if raw, err := os.ReadFile(filepath.Join(made, "deep/n.txt")); string(raw) != "n" {
+		t.Errorf("new/deep/n.txt: %q, %v", raw, err)
+	}
+	if st, err := os.Stat(made); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("their folder: %v, %v", st, err)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace: nothing moves, and its lock stays. What they change meanwhile
+// is no matter of a landing that has touched nothing.
 func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		r, o := rich(t, t.TempDir())
@@ -811,6 +850,10 @@ func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing
 			if op == "index:lock" {
 				if tries++; tries == 1 {
 					put(t, lock, "theirs", 0o644)
+					if !ends {
+						put(t, filepath.Join(r.Top, "a.txt"), "a mine\n", 0o640)
+						before = look(t, r.Top)
+					}
 				} else if ends {
 					os.Remove(lock)
 				}
@@ -827,7 +870,7 @@ func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing
 			}
 			continue
 		}
-		if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "index.lock") || slices.Contains(seen.Seen(), "ref:update") {
+		if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "index.lock") || strings.Contains(j.row.Reason, "a.txt") || slices.Contains(seen.Seen(), "ref:update") {
 			t.Errorf("%s %q after %q", j.row.State, j.row.Reason, seen.Seen())
 		}
 		if raw, _ := os.ReadFile(lock); string(raw) != "theirs" {
