@@ -39,8 +39,10 @@ func of(st *syscall.Stat_t) Stamp { return Stamp{st.Dev, st.Ino, st.Size, st.Mti
 // None reports whether it is of no file.
 func (s Stamp) None() bool { return s == Stamp{} }
 
-// coarse is how long a step is of the coarsest file system's clock.
-const coarse = 2 * time.Second
+const (
+	coarse = 2 * time.Second  // how long a step is of the coarsest file system's clock
+	cut    = time.Millisecond // what a finer one takes off at most: some count in tenths of a microsecond, or in whole ones
+)
 
 // Before reports whether a file that is written at a moment of Now's, or later, has another stamp than this one.
 func (s Stamp) Before(moment time.Time) bool {
@@ -48,7 +50,7 @@ func (s Stamp) Before(moment time.Time) bool {
 	if written.Nanosecond()%int(time.Millisecond) == 0 { // its file system counts in seconds, it seems
 		return moment.Sub(written) >= coarse
 	}
-	return written.Before(moment)
+	return moment.Sub(written) >= cut
 }
 
 // Now is the time with which the kernel stamps files at this moment. It moves in steps of some milliseconds.

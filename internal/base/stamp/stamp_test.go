@@ -15,12 +15,15 @@ func TestAStampIsBeforeWhatIsWrittenInALaterStepOfItsClock(t *testing.T) {
 		later   time.Duration
 		before  bool
 	}{
-		"a step later":                     {fine, time.Nanosecond, true},
-		"in the same step":                 {fine, 0, false},
-		"by a clock that runs behind":      {fine, -time.Hour, false},
-		"on a disk that counts in seconds": {whole, coarse - time.Nanosecond, false},
-		"there, and a while later":         {whole, coarse, true},
-		"by the thousandth of a second":    {milli, coarse - time.Nanosecond, false},
+		"a step later":                                      {fine, cut, true},
+		"in the same step":                                  {fine, 0, false},
+		"by a clock that runs behind":                       {fine, -time.Hour, false},
+		"on a disk that counts in seconds":                  {whole, coarse - time.Nanosecond, false},
+		"there, and a while later":                          {whole, coarse, true},
+		"by the thousandth of a second":                     {milli, coarse - time.Nanosecond, false},
+		"in the same step, cut to a tenth of a microsecond": {fine / 100 * 100, fine % 100, false},
+		"in the same step, cut to a microsecond":            {fine / 1000 * 1000, fine % 1000, false},
+		"cut to a microsecond, and the next step":           {fine / 1000 * 1000, fine%1000 + 4*time.Millisecond, true},
 	} {
 		s := Stamp{inode: 1, changed: syscall.NsecToTimespec(c.written)}
 		if got := s.Before(time.Unix(0, c.written).Add(c.later)); got != c.before {
