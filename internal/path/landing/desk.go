@@ -33,6 +33,7 @@ type desk struct {
 	dir    *folder     // the desk itself: note, lock, next index
 	slots  *folder     // on the work tree's file system: files and folders to come, then those that went
 	done   []bool      // per step: its rename was made
+	passed []bool      // per step: a person has made or undone it with their own git, and nothing is to move
 	out    []found     // per step: the old file as it came out of the live tree, compared
 	seen   []bool      // per step: its file was read again after it was moved, and is the new one
 	laid   bool        // it is complete, so that something may have moved
@@ -125,7 +126,7 @@ func (d *desk) closeDesk() {
 // forget starts with nothing done.
 func (d *desk) forget() {
 	n := len(d.note.Steps)
-	d.done, d.out, d.seen = make([]bool, n), make([]found, n), make([]bool, n)
+	d.done, d.passed, d.out, d.seen = make([]bool, n), make([]bool, n), make([]found, n), make([]bool, n)
 }
 
 // stays notes that a path is left as a person has it.
@@ -170,7 +171,7 @@ func (d *desk) read() error {
 	return nil
 }
 
-// passOver leaves out a step that a person has made or undone with their own git since: nothing is to move.
+// passOver leaves out a step that a person has made or undone with their own git since: nothing is to move. It is looked at in the end.
 func (d *desk) passOver(i int) {
 	st := &d.note.Steps[i]
 	other, edits := st.New, d.l.Edits
@@ -180,7 +181,7 @@ func (d *desk) passOver(i int) {
 	f, err := d.work.look(st.Path)
 	folder := f.isFolder() && other.Absent() && needed(st.Path, edits) // it took the file's place
 	if err == nil && (folder || f.is(other, d.work.fileMode)) {
-		st.Live, d.done[i] = false, false
+		d.passed[i], d.done[i] = true, false
 	}
 }
 

@@ -24,7 +24,7 @@ func (d live) order(only pick, is func(*step) bool) []int {
 	var at []int
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
-		if st.Live && is(st) && (only == nil || only(i)) {
+		if st.Live && !d.passed[i] && is(st) && (only == nil || only(i)) {
 			at = append(at, i)
 		}
 	}

@@ -58,6 +58,34 @@ func TestWhatAPersonsGitHasDoneSinceACrashIsNotDoneAgain(t *testing.T) {
 	}
 }
 
+// TestWhatAPersonUndoesOfABranchThatIsNewIsTold: nothing of it is moved, and it is not as approved.
+func TestWhatAPersonUndoesOfABranchThatIsNewIsTold(t *testing.T) {
+	for name, c := range map[string]struct{ path, file, text string }{
+		"a file is the old one":      {"a", "a", "a\n"},
+		"a file is a folder, theirs": {"d2f", "d2f/mine", "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			j := stopped(t, o, "index:write")
+			unlockedByHand(t, r)
+			if err := os.Remove(filepath.Join(r.Top, c.path)); err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(r.Top, c.file), c.text, 0o644)
+			recoverAll(t, j, disk.Ops{})
+			if want := c.path + " was changed meanwhile, and stays as you have it"; j.row.State != landing.Landed || j.row.Reason != want {
+				t.Errorf("%s %q, want %q", j.row.State, j.row.Reason, want)
+			}
+			if raw, err := os.ReadFile(filepath.Join(r.Top, c.file)); string(raw) != c.text {
+				t.Errorf("%s holds %q, %v", c.file, raw, err)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
 // TestWhatAPersonStagesAfterACrashStaysAndIsTold: the file is as approved, and its entry is theirs.
 func TestWhatAPersonStagesAfterACrashStaysAndIsTold(t *testing.T) {
 	r, o := plain(t)
