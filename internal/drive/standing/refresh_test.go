@@ -260,32 +260,47 @@ func TestWhatTheTemplateHasOfAGroupIsNoConflictLater(t *testing.T) {
 	}
 }
 
-// A daemon that dies once it has asked for a promotion asks again: the first one goes on, and there is no other.
+// A daemon that dies once it has asked for a promotion asks again: the first one goes on, and there is no other. Nor is there if two ask at once.
 func TestAPromotionThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
-	refreshes(t, "Greet people.\n", func(t *testing.T, r refreshing) {
-		chg := r.Swap(r.c)
-		r.Asked(r.c, chg)
-		r.keeps(chg)
-		for range 2 {
-			if err := r.c.Promote(t.Context(), chg, r.By()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(time.Minute)
-		promotions := 0
-		r.Tx(func(ctx context.Context, tx store.Tx) error {
-			rows, err := tx.Changes(ctx, change.Filter{})
-			for _, row := range rows {
-				if row.Request.Promotes == chg {
-					promotions++
+	for name, atOnce := range map[string]bool{"one after the other": false, "at once": true} {
+		t.Run(name, func(t *testing.T) {
+			refreshes(t, "Greet people.\n", func(t *testing.T, r refreshing) {
+				chg := r.Swap(r.c)
+				r.Asked(r.c, chg)
+				r.keeps(chg)
+				asked := make(chan error, 2)
+				for range cap(asked) {
+					ended := make(chan struct{})
+					go func() {
+						defer close(ended)
+						asked <- r.c.Promote(t.Context(), chg, r.By())
+					}()
+					if !atOnce {
+						<-ended
+					}
 				}
-			}
-			return err
+				for range cap(asked) {
+					if err := <-asked; err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Minute)
+				promotions := 0
+				r.Tx(func(ctx context.Context, tx store.Tx) error {
+					rows, err := tx.Changes(ctx, change.Filter{})
+					for _, row := range rows {
+						if row.Request.Promotes == chg {
+							promotions++
+						}
+					}
+					return err
+				})
+				if promotions != 1 {
+					t.Errorf("it was promoted by %d changes", promotions)
+				}
+			})
 		})
-		if promotions != 1 {
-			t.Errorf("it was promoted by %d changes", promotions)
-		}
-	})
+	}
 }
 
 // A group that is made anew is a copy of the template of that moment, whatever was brought to the one before it.

@@ -58,6 +58,7 @@ type Parts struct {
 type Groups struct {
 	Parts
 	wishing lock.Keyed[group.Folder] // a change of itself: of several conversations of a group one at a time
+	giving  lock.Keyed[id.Change]    // what a change has landed to the template: once
 }
 
 // New returns Groups.

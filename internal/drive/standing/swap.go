@@ -222,7 +222,15 @@ func (g *Groups) Map(ctx context.Context, row change.Row, commit git.OID) (group
 // Promote asks for the template to have what a change of a group has landed in its runner and skills (SM-152). No row is returned if the
 // template has it already, and the one that brings it there if that is under way. It is told of where the change was asked for. Errors:
 // person.ErrNotOwner if it is none of theirs.
-func (g *Groups) Promote(ctx context.Context, a Asked, of id.Change) (change.Row, error) {
+func (g *Groups) Promote(ctx context.Context, a Asked, of id.Change) (row change.Row, err error) {
+	err = g.giving.Alone(ctx, of, func() error {
+		row, err = g.promote(ctx, a, of)
+		return err
+	})
+	return row, err
+}
+
+func (g *Groups) promote(ctx context.Context, a Asked, of id.Change) (change.Row, error) {
 	var row, begun change.Row
 	var edits []git.Edit
 	err := g.DB.Read(ctx, func(tx store.Tx) (err error) {
