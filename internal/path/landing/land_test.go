@@ -166,6 +166,19 @@ func TestAFileThatHasBecomeAFolderAsApprovedIsTakenAsItIs(t *testing.T) {
 	}
 }
 
+// TestAFileMakesWayForAFolderOfItsName, also as the first path of a change: it is no drift, for the change itself deletes it.
+func TestAFileMakesWayForAFolderOfItsName(t *testing.T) {
+	r := testRepo(t, map[string]blob{"f2d": text("file")})
+	o := r.order(t, map[string]blob{"f2d": {}, "f2d/in/side": text("s")})
+	r.land(t, o)
+	if got := gitIn(t, r.Top, "", "rev-parse", "main^{tree}"); got != gitIn(t, r.Top, "", "rev-parse", string(o.Source)+"^{tree}") {
+		t.Error("it is not what was approved")
+	}
+	if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "" {
+		t.Errorf("status %q", out)
+	}
+}
+
 // TestWhatIsToBeSignedLandsSignedOrNotAtAll: a program that fails leaves the branch and the host's refs as they were.
 func TestWhatIsToBeSignedLandsSignedOrNotAtAll(t *testing.T) {
 	keygen, err := exec.LookPath("ssh-keygen")
