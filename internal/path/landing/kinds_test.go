@@ -19,7 +19,7 @@ import (
 	"sallyport/internal/who/person/persontest"
 )
 
-// TestAsRootEverythingStaysItsOwners lands on a repository of another user, with a file that belongs to a third.
+// TestAsRootEverythingStaysItsOwners lands on a repository of another user, with a file and a link that belong to a third.
 func TestAsRootEverythingStaysItsOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -32,6 +32,7 @@ func TestAsRootEverythingStaysItsOwners(t *testing.T) {
 		}
 	}
 	r, o := rich(t, top)
+	o = r.orderFrom(t, o.Base, r.approve(t, o.Source, map[string]blob{"dir/link": link("keep")}))
 	if err := os.Chmod(filepath.Join(r.CommonDir, "refs/heads"), 0o775|os.ModeSetgid); err != nil { // core.sharedRepository
 		t.Fatal(err)
 	}
@@ -39,8 +40,10 @@ func TestAsRootEverythingStaysItsOwners(t *testing.T) {
 	if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", owner, owner), top).CombinedOutput(); err != nil {
 		t.Fatalf("chown: %v\n%s", err, out)
 	}
-	if err := os.Chown(filepath.Join(top, "a.txt"), third, owner); err != nil {
-		t.Fatal(err)
+	for _, p := range []string{"a.txt", "link"} {
+		if err := os.Lchown(filepath.Join(top, p), third, owner); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := unix.Setxattr(filepath.Join(top, "a.txt"), "user.mine", []byte("kept"), 0); err != nil {
 		t.Logf("no extended attributes here: %v", err)
@@ -70,7 +73,7 @@ func owned(t *testing.T, top string, owner, third uint32) {
 			return err
 		}
 		want := owner
-		if p == filepath.Join(top, "a.txt") {
+		if p == filepath.Join(top, "a.txt") || p == filepath.Join(top, "link") {
 			want = third
 		}
 		if got := st.Sys().(*syscall.Stat_t).Uid; got != want {
