@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
@@ -47,7 +48,7 @@ func (h hosted) Judges() error {
 func (h hosted) Record() (keeper.Record, bool, error) { return keeper.RecordOf(h.Home) }
 
 // Code is the hash of what a trial will be confirmed with, once a person has the code.
-func (h hosted) Code(ctx context.Context, of id.Change) (keeper.Code, error) {
+func (h hosted) Code(ctx context.Context, of id.Change) (code.Hash, error) {
 	return h.control.Codes.Take(ctx, of)
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/release"
@@ -298,7 +299,7 @@ func (h *host) confirm(a ask) (deed, reply) {
 		return wait, reply{Refused: fmt.Sprintf("host change %s is at step %q", h.r.Change, h.r.Step)}
 	}
 	left := triesMax - h.r.Tries
-	if !IsCode(a.Code) {
+	if !code.Is(a.Code) {
 		return wait, reply{Code: true, Left: left}
 	}
 	if h.r.Code.Matches(a.Code) {

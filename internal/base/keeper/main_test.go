@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/release"
@@ -42,13 +43,17 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	if err := makeFurnished(); err != nil {
+	var err error
+	if plain, hash, err = code.New(); err == nil {
+		err = makeFurnished()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	status := m.Run()
 	_ = os.RemoveAll(furnished.home) // a temporary folder
-	os.Exit(code)
+	os.Exit(status)
 }
 
 // furnished is a home with two small releases and a copy of the old one, which tests copy.

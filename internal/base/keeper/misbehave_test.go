@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
@@ -82,7 +83,7 @@ func misbehaves(ctx context.Context, line *Line, home string, r Record) {
 			_, err = line.Confirm(ctx, r.Change, fmt.Sprintf("AAAA-AAAA-AAA%c", 'A'+n), nil)
 		}
 	case "forges": // its own code, and that it was right
-		plain, mine, _ := NewCode()
+		plain, mine, _ := code.New()
 		forged := r
 		forged.Step, forged.Code, forged.By = Confirmed, mine, json.RawMessage(`"nobody"`)
 		err := forged.write(disk.Ops{}, home)

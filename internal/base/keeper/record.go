@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/release"
@@ -44,7 +45,7 @@ type Record struct {
 	Handed  deadman.Moment   `json:"handed,omitzero"`  // start of the trial
 	Due     deadman.Deadline `json:"due"`              // by then the next step is written, or it goes back
 	Slack   time.Duration    `json:"slack,omitempty"`  // more time until ready: twice what the rehearsal's migration took
-	Code    Code             `json:"code"`             // confirms
+	Code    code.Hash        `json:"code"`             // confirms
 	Tries   int              `json:"tries,omitempty"`  // wrong codes
 	By      json.RawMessage  `json:"by,omitempty"`     // who confirmed or rolled back, as the daemon said it
 	Why     string           `json:"why,omitempty"`    // of going back
@@ -103,7 +104,7 @@ func (r Record) check() error {
 	case r.Slack < 0 || r.FreeMin < 0:
 		return errors.New("a measure is below nothing")
 	}
-	return r.Code.check()
+	return r.Code.Check()
 }
 
 // Arm writes the record of a host change at step Armed, once the way back stands: reserveBytes of space and a copy of the old

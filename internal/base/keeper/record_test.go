@@ -12,13 +12,18 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/release"
 )
 
-var plain, hash, _ = NewCode()
+// plain is the code of the tests, and hash what is known of it; TestMain makes them, once for all processes.
+var (
+	plain string
+	hash  code.Hash
+)
 
 // armable is a home with two releases, of which the old one is the current, and a record that can be armed in it.
 func armable(t *testing.T) (home string, r Record) {
@@ -44,39 +49,6 @@ func lies(t *testing.T, home string) string {
 		names = append(names, e.Name())
 	}
 	return strings.Join(names, " ")
-}
-
-func TestOnlyTheCodeMatches(t *testing.T) {
-	other, _, err := NewCode()
-	if err != nil || other == plain || !IsCode(plain) {
-		t.Fatalf("%q after %q, %v", other, plain, err)
-	}
-	bare := strings.ReplaceAll(plain, "-", "")
-	last := "A"
-	if strings.HasSuffix(bare, last) {
-		last = "B"
-	}
-	for word, want := range map[string]bool{
-		plain: true, bare: true, strings.ToLower(plain): true, " " + strings.ReplaceAll(plain, "-", " ") + " ": true,
-		other: false, "": false, "confirm": false, bare[:11]: false, bare + last: false, bare[:11] + last: false, plain + strings.Repeat(" ", 64-len(plain)): true, plain + strings.Repeat(" ", 65-len(plain)): false,
-	} {
-		if got := hash.Matches(word); got != want {
-			t.Errorf("%q matches %t", word, got)
-		}
-	}
-	for word, want := range map[string]bool{other: true, "ABCD-EFGH-JKLM": true, "abcd efgh jklm": true, "ABCD-EFGH-JKLI": false, "ABCD-EFGH-JKL": false, "ABCD-EFGH-JKLMN": false, "ÄBCD-EFGH-JKL": false} {
-		if IsCode(word) != want {
-			t.Errorf("%q has the form %t", word, !want)
-		}
-	}
-	raw, err := json.Marshal(hash)
-	if err != nil || strings.Contains(string(raw), bare) {
-		t.Errorf("%s, %v", raw, err)
-	}
-	cheap := Code{Salt: hash.Salt, Rounds: 1}
-	if cheap.Sum, err = cheap.of(bare); err != nil || cheap.Matches(plain) || (Code{}).Matches("") {
-		t.Errorf("the hash of no code matches, %v", err)
-	}
 }
 
 func TestAHostChangeIsArmedWholeOrNotAtAll(t *testing.T) {
@@ -204,7 +176,7 @@ func TestWhatCannotBeArmedSaysWhy(t *testing.T) {
 		"the new release is gone": {func(_ string, r *Record) { r.New = strings.Repeat("0", 64) }, 1, release.ErrAbsent, "no such release"},
 		"the old release is gone": {func(_ string, r *Record) { r.Old = strings.Repeat("0", 64) }, 1, release.ErrAbsent, "no such release"},
 		"no release":              {func(_ string, r *Record) { r.Old = "../x" }, 1, nil, "not both digests"},
-		"no code":                 {func(_ string, r *Record) { r.Code = Code{} }, 1, nil, "hash of the code"},
+		"no code":                 {func(_ string, r *Record) { r.Code = code.Hash{} }, 1, nil, "hash of the code"},
 		"no id":                   {func(_ string, r *Record) { r.Change = "../x" }, 1, nil, "cannot be the id"},
 		"a deadline that is over": {func(_ string, r *Record) { r.Due.In = 0 }, 1, nil, "is not within"},
 		"a deadline far away":     {func(_ string, r *Record) { r.Due.In = 2 * time.Hour }, 1, nil, "is not within"},
@@ -345,11 +317,11 @@ func TestARecordWithAPartThatIsNoneIsRefused(t *testing.T) {
 		"no slack":          {func(r *Record) { r.Slack, r.FreeMin = 0, 0 }, ""},
 		"less than none":    {func(r *Record) { r.Slack = -1 }, "below nothing"},
 		"less than no room": {func(r *Record) { r.FreeMin = -1 }, "below nothing"},
-		"no code":           {func(r *Record) { r.Code = Code{} }, "hash of the code"},
+		"no code":           {func(r *Record) { r.Code = code.Hash{} }, "hash of the code"},
 		"a short salt":      {func(r *Record) { r.Code.Salt = r.Code.Salt[1:] }, "hash of the code"},
-		"a cheap hash":      {func(r *Record) { r.Code.Rounds = codeRounds - 1 }, "hash of the code"},
-		"the dearest hash":  {func(r *Record) { r.Code.Rounds = 100 * codeRounds }, ""},
-		"a dearer hash":     {func(r *Record) { r.Code.Rounds = 100*codeRounds + 1 }, "hash of the code"},
+		"a cheap hash":      {func(r *Record) { r.Code.Rounds = hash.Rounds - 1 }, "hash of the code"},
+		"the dearest hash":  {func(r *Record) { r.Code.Rounds = 100 * hash.Rounds }, ""},
+		"a dearer hash":     {func(r *Record) { r.Code.Rounds = 100*hash.Rounds + 1 }, "hash of the code"},
 		"half a sum":        {func(r *Record) { r.Code.Sum = r.Code.Sum[1:] }, "hash of the code"},
 	} {
 		r := whole

@@ -3,7 +3,7 @@ package decide
 import (
 	"strings"
 
-	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/pattern"
 )
 
@@ -22,7 +22,7 @@ const (
 // Code returns the code of words that confirm a trial of the host with one (SM-923), where all of them are that; like says that they are, or
 // were meant to be. Words may name a card by its digits. The code itself is in no verdict: whoever does what was decided reads it here, and
 // it is kept nowhere.
-func Code(text string) (code string, like bool) {
+func Code(text string) (plain string, like bool) {
 	words := strings.Fields(dashes.Replace(text))
 	if len(words) > 2 && isName(words[0]) {
 		words = words[1:]
@@ -31,13 +31,13 @@ func Code(text string) (code string, like bool) {
 		return "", false
 	}
 	words = words[1:]
-	if n := len(words) - 1; n > 0 && isName(words[n]) && !keeper.IsCode(strings.Join(words, " ")) {
+	if n := len(words) - 1; n > 0 && isName(words[n]) && !code.Is(strings.Join(words, " ")) {
 		words = words[:n]
 	}
-	code = strings.Join(words, " ")
-	letters := strings.NewReplacer(" ", "", "-", "").Replace(code)
+	plain = strings.Join(words, " ")
+	letters := strings.NewReplacer(" ", "", "-", "").Replace(plain)
 	other := func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') }
-	return code, len(letters) >= codeLeast && len(letters) <= codeMost && strings.IndexFunc(letters, other) < 0
+	return plain, len(letters) >= codeLeast && len(letters) <= codeMost && strings.IndexFunc(letters, other) < 0
 }
 
 // dashes makes one of those that keyboards write of their own accord, or that a message is copied with.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/keeper"
 )
 
 const (
@@ -286,8 +286,8 @@ func (c Card) unnamed(text string) (string, bool) {
 // nothing.
 func (c Card) read(text string) (a Answer, ok bool) {
 	a.Card = c
-	if code, like := Code(text); like && c.Asks == Trial && c.Host {
-		a.Does, a.typed = Confirm, !keeper.IsCode(code)
+	if plain, like := Code(text); like && c.Asks == Trial && c.Host {
+		a.Does, a.typed = Confirm, !code.Is(plain)
 		return a, true
 	}
 	for _, row := range table {

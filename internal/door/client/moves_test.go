@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
@@ -64,7 +65,7 @@ func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(ErrCut, true)
-	_, code, err := keeper.NewCode()
+	_, code, err := code.New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
@@ -18,7 +19,7 @@ import (
 // underWay writes the record of a change of the host into a home, as its keeper has it at a step.
 func underWay(t *testing.T, home string, step keeper.Step) {
 	t.Helper()
-	_, hash, err := keeper.NewCode()
+	_, hash, err := code.New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
-	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
@@ -136,7 +136,7 @@ func (a *Answers) makeCode(tx store.Tx, of id.Change, c proposal.Card, by audit.
 	if !c.Coded() {
 		return nil
 	}
-	plain, hash, err := keeper.NewCode()
+	plain, hash, err := code.New()
 	if err != nil {
 		return fmt.Errorf("approve %s: %w", of, err)
 	}

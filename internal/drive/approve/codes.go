@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 )
 
@@ -17,12 +17,12 @@ import (
 // given, once, to the person whose yes it was; from then on there is only its hash. The zero value is ready.
 type Codes struct {
 	mu sync.Mutex
-	of map[id.Change]*code
+	of map[id.Change]*kept
 }
 
-// code is one of them.
-type code struct {
-	hash    keeper.Code
+// kept is one of them.
+type kept struct {
+	hash    code.Hash
 	plain   *string       // until somebody gives it; behind a pointer, so that nothing prints it
 	to      id.Person     // whose yes completed the approval
 	settled chan struct{} // closed once it was given, or cannot be
@@ -31,7 +31,7 @@ type code struct {
 }
 
 // settle says what became of giving it; the first word counts. It is called with mu held.
-func (k *code) settle(lost string) {
+func (k *kept) settle(lost string) {
 	if k.over {
 		return
 	}
@@ -46,20 +46,20 @@ const GiveTime = 2 * time.Minute
 var ErrUngiven = problem.New(problem.Refused, "the code that it is confirmed with could not be given to you")
 
 // keep has a code wait to be given to somebody. One that the change had before counts no more.
-func (c *Codes) keep(of id.Change, plain string, hash keeper.Code, to audit.Actor) {
+func (c *Codes) keep(of id.Change, plain string, hash code.Hash, to audit.Actor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
-		c.of = map[id.Change]*code{}
+		c.of = map[id.Change]*kept{}
 	}
-	c.of[of] = &code{hash: hash, plain: &plain, to: to.Person, settled: make(chan struct{})}
+	c.of[of] = &kept{hash: hash, plain: &plain, to: to.Person, settled: make(chan struct{})}
 }
 
 // Give has hand hand over the code of a change to by, if it is theirs and was not given yet, and returns where that was; false if none was
 // given. What hand cannot hand over is lost: the landing is refused, and says why.
 func (c *Codes) Give(of id.Change, by audit.Actor, hand func(plain string) (where string, err error)) (where string, given bool) {
-	kept, plain := c.begin(of, by)
-	if kept == nil {
+	k, plain := c.begin(of, by)
+	if k == nil {
 		return "", false
 	}
 	where, err := hand(plain)
@@ -67,51 +67,51 @@ func (c *Codes) Give(of id.Change, by audit.Actor, hand func(plain string) (wher
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		kept.settle(problem.Of(err).Text)
+		k.settle(problem.Of(err).Text)
 	}
-	kept.settle("")
-	return where, kept.lost == ""
+	k.settle("")
+	return where, k.lost == ""
 }
 
 // begin takes the plain code out for who gives it; nil if there is none for by.
-func (c *Codes) begin(of id.Change, by audit.Actor) (kept *code, plain string) {
+func (c *Codes) begin(of id.Change, by audit.Actor) (k *kept, plain string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept = c.of[of]
-	if kept == nil || kept.plain == nil || kept.over || by.Kind != "person" || by.Person == "" || by.Person != kept.to {
+	k = c.of[of]
+	if k == nil || k.plain == nil || k.over || by.Kind != "person" || by.Person == "" || by.Person != k.to {
 		return nil, ""
 	}
-	plain, kept.plain = *kept.plain, nil
-	return kept, plain
+	plain, k.plain = *k.plain, nil
+	return k, plain
 }
 
 // Take returns what the keeper is to know of the code of a change, once a person has the code. It may be taken again until Forget. Errors:
 // ErrUngiven (refused) if there is none, as after a restart, or if it could not be given: then the change is to be approved again; the end
 // of ctx.
-func (c *Codes) Take(ctx context.Context, of id.Change) (keeper.Code, error) {
+func (c *Codes) Take(ctx context.Context, of id.Change) (code.Hash, error) {
 	c.mu.Lock()
-	kept := c.of[of]
+	k := c.of[of]
 	c.mu.Unlock()
-	if kept == nil {
-		return keeper.Code{}, ungiven(of, "sallyport was started again since then, and keeps none on disk")
+	if k == nil {
+		return code.Hash{}, ungiven(of, "sallyport was started again since then, and keeps none on disk")
 	}
 	late := time.NewTimer(GiveTime)
 	defer late.Stop()
 	select {
-	case <-kept.settled:
+	case <-k.settled:
 	case <-ctx.Done():
-		return keeper.Code{}, context.Cause(ctx)
+		return code.Hash{}, context.Cause(ctx)
 	case <-late.C:
 	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept.settle(fmt.Sprintf("nothing took it within %s", GiveTime))
-	kept.plain = nil
-	if kept.lost != "" {
-		return keeper.Code{}, ungiven(of, kept.lost)
+	k.settle(fmt.Sprintf("nothing took it within %s", GiveTime))
+	k.plain = nil
+	if k.lost != "" {
+		return code.Hash{}, ungiven(of, k.lost)
 	}
-	return kept.hash, nil
+	return k.hash, nil
 }
 
 // ungiven says why there is no code.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
@@ -66,7 +66,7 @@ func TestTheCodeOfAHostChangeIsGivenOnceAndKeptNowhere(t *testing.T) {
 			}
 			return "at the command line", nil
 		}
-		if !give(h.By(), hand) || !keeper.IsCode(plain) {
+		if !give(h.By(), hand) || !code.Is(plain) {
 			t.Fatalf("the code given is %q", plain)
 		}
 		if give(h.By(), func(id.Change, string) (string, error) { t.Error("it was shown twice"); return "", nil }) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
@@ -64,8 +65,8 @@ func (k *Kept) Record() (keeper.Record, bool, error) {
 	return k.r, k.is, nil
 }
 
-func (k *Kept) Code(context.Context, id.Change) (keeper.Code, error) {
-	return keeper.Code{}, k.Ungiven
+func (k *Kept) Code(context.Context, id.Change) (code.Hash, error) {
+	return code.Hash{}, k.Ungiven
 }
 
 func (k *Kept) Arm(_ context.Context, c guard.HostChange) error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
@@ -18,7 +19,7 @@ type Host interface {
 	Record() (keeper.Record, bool, error)
 	// Code is what a trial of the host will be confirmed with. It waits until the person who approved the change has it. Errors: refused if
 	// this daemon has made none since it started, or could not give it to them.
-	Code(ctx context.Context, of id.Change) (keeper.Code, error)
+	Code(ctx context.Context, of id.Change) (code.Hash, error)
 	// Arm makes sure that there is a way back before anything moves. Arming again replaces what was armed and not handed over.
 	Arm(ctx context.Context, c HostChange) error
 	// Disarm takes that back: nothing was handed over, and nothing has to go back. Disarming what is not armed does nothing.
@@ -38,7 +39,7 @@ type Host interface {
 // HostChange is what is to go on trial as the host.
 type HostChange struct {
 	Change  id.Change
-	Code    keeper.Code
+	Code    code.Hash
 	Release string        // digest of the release that it runs by; "" = the current one goes on
 	Slack   time.Duration // that it may take longer to be ready than a host otherwise may
 }
@@ -52,8 +53,8 @@ func (NoHost) Judges() error {
 }
 
 func (NoHost) Record() (keeper.Record, bool, error) { return keeper.Record{}, false, nil }
-func (n NoHost) Code(context.Context, id.Change) (keeper.Code, error) {
-	return keeper.Code{}, n.Judges()
+func (n NoHost) Code(context.Context, id.Change) (code.Hash, error) {
+	return code.Hash{}, n.Judges()
 }
 func (NoHost) Disarm(id.Change) error                                           { return nil }
 func (NoHost) Finalized(context.Context, id.Change) error                       { return nil }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/code"
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/release"
@@ -115,7 +116,7 @@ func TestTheReleaseOnTrialIsMarked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, hash, err := keeper.NewCode()
+	_, hash, err := code.New()
 	if err != nil {
 		t.Fatal(err)
 	}
