@@ -331,10 +331,7 @@ func (d *desk) create(name string, raw []byte, perm uint32) error {
 	}
 	f := os.NewFile(uintptr(fd), name)
 	_, err = f.Write(raw)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return errors.Join(err, f.Close())
 }
 
 // sync puts what was written so far on the platter: one call for each file system that is concerned.

@@ -96,11 +96,17 @@ func TestFewObjectsComeLooseAndManyAsAPack(t *testing.T) {
 		return len(found)
 	}
 	before := packs()
+	if err := os.Remove(filepath.Join(r.CommonDir, "objects/pack")); err != nil { // it is made for a pack only
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		r.land(t, r.order(t, map[string]blob{fmt.Sprintf("new%d", i): text(fmt.Sprint(i)), "dir/f": text(fmt.Sprint(i))}))
 	}
 	if n := packs() - before; n != 0 {
 		t.Errorf("three small landings added %d packs", n)
+	}
+	if _, err := os.Stat(filepath.Join(r.CommonDir, "objects/pack")); err == nil {
+		t.Error("three small landings made the folder of packs")
 	}
 	r.land(t, r.order(t, hundred()))
 	if n := packs() - before; n != 1 {

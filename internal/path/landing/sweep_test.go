@@ -185,6 +185,15 @@ func TestClearingTakesWhatALandingLeftAndKeepsAPersonsBytes(t *testing.T) {
 			}
 			folder.Close()
 
+			broken := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+				if op == "desk:remove" {
+					return unix.EIO
+				}
+				return do()
+			}}}
+			if _, err := broken.Clear(gittest.Context(t), *j.row); !errors.Is(err, unix.EIO) {
+				t.Errorf("on a disk that fails: %v", err)
+			}
 			left, err := l.Clear(gittest.Context(t), *j.row)
 			if err != nil {
 				t.Fatal(err)

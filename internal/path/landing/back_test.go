@@ -1,0 +1,90 @@
+package landing_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sallyport/internal/base/disk"
+	"sallyport/internal/path/landing"
+)
+
+// failing are operations in which writing the index fails once, so that the landing goes back, and then whatever then says.
+func failing(then func(op string) error) disk.Ops {
+	back := false
+	return disk.Ops{Around: func(op string, do func() error) error {
+		if op == "index:write" && !back {
+			back = true
+			return unix.ENOSPC
+		}
+		if back {
+			if err := then(op); err != nil {
+				return err
+			}
+		}
+		return do()
+	}}
+}
+
+// TestAWayBackThatFailsKeepsItsRowOpen: a path that could not be taken back is no path that a person has changed.
+func TestAWayBackThatFailsKeepsItsRowOpen(t *testing.T) {
+	for _, fails := range []string{"tree:unadd", "tree:rmdir", "tree:unreplace", "tree:mkdir", "tree:undelete"} {
+		t.Run(fails, func(t *testing.T) {
+			r, o := plain(t)
+			before, j := look(t, r.Top), &journal{}
+			l := &landing.Lander{Host: beside, Ops: failing(func(op string) error {
+				if op == fails {
+					return unix.EIO
+				}
+				return nil
+			})}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if j.row.State != landing.Stranded || j.row.Ended != nil || !strings.Contains(j.row.Reason, "input/output error") {
+				t.Errorf("%s %q, ended %v", j.row.State, j.row.Reason, j.row.Ended)
+			}
+			recoverAll(t, j, disk.Ops{})
+			if j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed meanwhile") {
+				t.Errorf("%s %q", j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
+	}
+}
+
+// TestBothVersionsOfAFileThatIsWrittenTwiceWhileItGoesBackAreKept: the one that came out, and the one in its place.
+func TestBothVersionsOfAFileThatIsWrittenTwiceWhileItGoesBackAreKept(t *testing.T) {
+	r, o := plain(t)
+	path, once := filepath.Join(r.Top, "new/n"), map[string]bool{}
+	j := &journal{}
+	l := &landing.Lander{Host: beside, Ops: failing(func(op string) error {
+		if words := map[string]string{"tree:unadd": "mine", "tree:restore": "mine again"}[op]; words != "" && !once[op] {
+			once[op] = true
+			overwrite(words)(path)
+		}
+		return nil
+	})}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Undone || !once["tree:restore"] || !strings.Contains(j.row.Reason, "new/n was changed meanwhile, and stays as you have it") {
+		t.Errorf("%s %q, restored %t", j.row.State, j.row.Reason, once["tree:restore"])
+	}
+	if raw, err := os.ReadFile(path); string(raw) != "mine again" {
+		t.Errorf("new/n holds %q, %v", raw, err)
+	}
+	_, kept, _ := strings.Cut(j.row.Reason, "your version of new/n is kept as ")
+	kept, _, _ = strings.Cut(kept, ";")
+	if raw, err := os.ReadFile(kept); string(raw) != "mine" {
+		t.Errorf("kept: %q, %v", raw, err)
+	}
+}
