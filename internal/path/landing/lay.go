@@ -168,22 +168,20 @@ func permission(st *step) uint32 {
 
 // copyAttributes copies extended attributes, but none that grants a right or is the kernel's own business.
 func copyAttributes(from, to int) error {
-	size, err := unix.Flistxattr(from, nil)
-	if errors.Is(err, unix.ENOTSUP) || size == 0 {
+	const most = 64 << 10 // the kernel's own limit, of the names and of a value
+	list := make([]byte, most)
+	size, err := unix.Flistxattr(from, list)
+	if errors.Is(err, unix.ENOTSUP) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list extended attributes: %w", err)
-	}
-	list := make([]byte, size+4096)
-	if size, err = unix.Flistxattr(from, list); err != nil {
 		return fmt.Errorf("list extended attributes: %w", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(list[:size]), "\x00"), "\x00") {
 		if name != "system.posix_acl_access" && name != "system.posix_acl_default" && name != "security.selinux" && !strings.HasPrefix(name, "user.") {
 			continue
 		}
-		value := make([]byte, 64<<10) // the kernel's own limit
+		value := make([]byte, most)
 		n, err := unix.Fgetxattr(from, name, value)
 		if errors.Is(err, unix.ENODATA) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -466,6 +467,40 @@ func TestAnEditInAnOldFileThatWasTakenAwayIsKept(t *testing.T) {
 				t.Errorf("%q, kept %q", j.row.Reason, raw)
 			}
 		})
+	}
+}
+
+// TestAnOldFileThatCameOutIsNotReadAgain: a large tree would be read twice. A file system that keeps no times of reading tells nothing.
+func TestAnOldFileThatCameOutIsNotReadAgain(t *testing.T) {
+	r, o := plain(t)
+	written, read, stamps := time.Now().Add(-time.Hour), time.Now().Add(-48*time.Hour), 0
+	if err := os.Chtimes(filepath.Join(r.Top, "a"), written, written); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = tryGit(r.Top, "", "update-index", "--refresh")
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		slots, _ := filepath.Glob(filepath.Join(r.GitDir, "sallyport-lnd-*/slots/*"))
+		for _, at := range slots {
+			info, err := os.Stat(at)
+			if err != nil || !info.ModTime().Equal(written) {
+				continue
+			}
+			switch st := info.Sys().(*syscall.Stat_t); op {
+			case "index:swap":
+				if err := os.Chtimes(at, read, written); err != nil {
+					t.Error(err)
+				}
+			case "desk:remove":
+				stamps++
+				if got := time.Unix(st.Atim.Unix()); !got.Equal(read) {
+					t.Errorf("%s was read at %v", at, got)
+				}
+			}
+		}
+		return do()
+	}}}
+	if err := attempt(t, l, o, &journal{}); err != nil || stamps != 1 {
+		t.Errorf("%v, looked %d times", err, stamps)
 	}
 }
 

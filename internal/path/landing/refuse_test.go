@@ -258,14 +258,35 @@ func TestEachEntryOfAFolderThatBecomesAFileIsLookedAt(t *testing.T) {
 	for _, mine := range []string{"d2f/mine", "d2f/y7/mine"} {
 		path := filepath.Join(r.Top, mine)
 		put(t, path, "m", 0o644)
-		if _, err := l.Compute(gittest.Context(t), o); !errors.Is(err, landing.ErrDirty) || !strings.Contains(err.Error(), mine+" is untracked or ignored") {
-			t.Errorf("%s: %v", mine, err)
+		for _, order := range []string{"the newest", "the oldest"} { // a file system in memory lists the newest first
+			if _, err := l.Compute(gittest.Context(t), o); !errors.Is(err, landing.ErrDirty) || !strings.Contains(err.Error(), mine+" is untracked or ignored") {
+				t.Errorf("%s, %s: %v", mine, order, err)
+			}
+			newer(t, filepath.Dir(path), filepath.Base(path))
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.land(t, o)
+}
+
+// newer makes the entries of a folder newer ones than one of them.
+func newer(t *testing.T, dir, oldest string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		at, aside := filepath.Join(dir, e.Name()), filepath.Join(filepath.Dir(dir), "aside")
+		if e.Name() == oldest {
+			continue
+		}
+		if err := errors.Join(os.Rename(at, aside), os.Rename(aside, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // plain is a clean repository with a branch that conflicts, and a change that touches every kind of path.

@@ -1,9 +1,14 @@
 package landing
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -175,4 +180,51 @@ func TestOnlySoundEditsGetPastTheLastDoor(t *testing.T) {
 	if err := s.sound([]git.Edit{{Path: "a", New: oneFile}, {Path: "b", New: oneFile}}); err != nil {
 		t.Errorf("two paths: %v", err)
 	}
+}
+
+// TestAnAttributeThatCannotBeCopiedIsNamed: what replaces a file has what the person has marked it with, or does not come.
+func TestAnAttributeThatCannotBeCopiedIsNamed(t *testing.T) {
+	from, err := os.Create(filepath.Join(t.TempDir(), "marked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	none, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // no device has attributes of a user's
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer none.Close()
+	if err := copyAttributes(int(from.Fd()), int(none.Fd())); err != nil {
+		t.Errorf("a file without attributes: %v", err)
+	}
+	if err := unix.Fsetxattr(int(from.Fd()), "user.mine", []byte("kept"), 0); err != nil {
+		t.Skipf("SKIPPED: no extended attributes here: %v", err)
+	}
+	if err := copyAttributes(int(from.Fd()), int(none.Fd())); err == nil || !strings.Contains(err.Error(), `"user.mine"`) {
+		t.Errorf("an attribute that was not written: %v", err)
+	}
+}
+
+// TestWhoHoldsWhatALandingNeedsIsWaitedForAWhile: for a second a landing, and for two a person's git.
+func TestWhoHoldsWhatALandingNeedsIsWaitedForAWhile(t *testing.T) {
+	for usual, said := range map[time.Duration]time.Duration{waitForLanding: time.Second, waitForGit: 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			began, tries := time.Now(), 0
+			done, err := poll(t.Context(), (&Lander{}).wait(usual), func() (bool, error) {
+				if tries++; tries > 1000 {
+					return false, errors.New("it is asked without a rest")
+				}
+				return false, nil
+			})
+			if took := time.Since(began); done || err != nil || took < said || took > said+said/10 || tries < 10 {
+				t.Errorf("%v: done %t, %v, after %v and %d tries", said, done, err, took, tries)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if _, err := poll(t.Context(), (&Lander{Wait: time.Minute}).wait(waitForGit), func() (bool, error) { return false, nil }); err != nil || time.Since(began) < time.Minute {
+			t.Errorf("told to wait for a minute: %v, after %v", err, time.Since(began))
+		}
+	})
 }
