@@ -50,13 +50,14 @@ func (p Project) configuration(ctx context.Context, home string) ([]setting, err
 	if known, ok := pool.configuration(at); ok {
 		return known, nil
 	}
-	begun, stamped := time.Now(), stamp.Now()
+	l := look{begun: time.Now(), stamped: stamp.Now()}
 	all, err := p.configured(ctx, home)
 	if err != nil {
 		return nil, err
 	}
 	if files, ok := p.configFiles(all, home); ok {
-		pool.remember(at, look{all: all, files: stampsOf(files), at: begun}, stamped)
+		l.all, l.files = all, stampsOf(files)
+		pool.remember(at, l)
 	}
 	return all, nil
 }
@@ -117,9 +118,9 @@ type lookedAt struct {
 
 // look is what a configuration was.
 type look struct {
-	all   []setting // read only
-	files map[string]stamp.Stamp
-	at    time.Time
+	begun, stamped time.Time // by the clock of this process, and by the one that stamps files
+	all            []setting // read only
+	files          map[string]stamp.Stamp
 }
 
 func stampsOf(files []string) map[string]stamp.Stamp {
@@ -132,7 +133,7 @@ func stampsOf(files []string) map[string]stamp.Stamp {
 
 // still reports whether what was looked at is what there is.
 func (l look) still(now time.Time) bool {
-	if now.Sub(l.at) >= unnamed {
+	if now.Sub(l.begun) >= unnamed {
 		return false
 	}
 	for file, was := range l.files {
@@ -153,11 +154,10 @@ func (r *Readers) configuration(at lookedAt) ([]setting, bool) {
 	return l.all, ok && l.still(time.Now())
 }
 
-// remember keeps a look, begun when the clock that stamps files said so, for the next who asks; unless a file of it was written just then:
-// a second time would leave no trace.
-func (r *Readers) remember(at lookedAt, l look, begun time.Time) {
+// remember keeps a look for the next who asks; unless a file of it was written just then: a second time would leave no trace.
+func (r *Readers) remember(at lookedAt, l look) {
 	for _, s := range l.files {
-		if !s.None() && !s.Before(begun) {
+		if !s.Before(l.stamped) {
 			return
 		}
 	}

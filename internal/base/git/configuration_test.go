@@ -42,7 +42,7 @@ func remembered(t *testing.T, p Project, home string) func() bool {
 		t.Fatal(err)
 	}
 	if files, ok := p.configFiles(all, home); ok {
-		r.remember(at, look{all: all, files: stampsOf(files), at: time.Now()}, stamp.Now().Add(time.Minute))
+		r.remember(at, look{begun: time.Now(), stamped: stamp.Now().Add(time.Minute), all: all, files: stampsOf(files)})
 	}
 	return func() bool {
 		_, ok := r.configuration(at)
@@ -115,19 +115,19 @@ func TestAConfigurationThatMayChangeWithoutATraceIsNotKept(t *testing.T) {
 	}
 
 	begun := time.Unix(1700000000, 0)
-	if l := (look{at: begun}); l.still(begun.Add(unnamed)) || !l.still(begun.Add(unnamed-time.Nanosecond)) {
+	if l := (look{begun: begun}); l.still(begun.Add(unnamed)) || !l.still(begun.Add(unnamed-time.Nanosecond)) {
 		t.Error("one that nobody named a file of is kept for another time than that")
 	}
 	for wait, kept := range map[time.Duration]int{-time.Minute: 0, time.Minute: 1} {
 		r := &Readers{}
-		r.remember(lookedAt{}, look{files: map[string]stamp.Stamp{"absent": {}, "there": stamp.Of(filepath.Join(p.CommonDir, "config"))}}, stamp.Now().Add(wait))
+		r.remember(lookedAt{}, look{stamped: stamp.Now().Add(wait), files: stampsOf([]string{"absent", filepath.Join(p.CommonDir, "config")})})
 		if len(r.looks) != kept {
 			t.Errorf("one that is looked at %s after it was written: %d are kept", wait, len(r.looks))
 		}
 	}
 	r := &Readers{}
 	for i := range 3 * looksMax {
-		r.remember(lookedAt{uid: uint32(i)}, look{}, time.Time{})
+		r.remember(lookedAt{uid: uint32(i)}, look{})
 		if len(r.looks) != i%looksMax+1 {
 			t.Fatalf("%d of %d are kept", len(r.looks), i+1)
 		}

@@ -23,7 +23,7 @@ type ground struct {
 // packs are the packs of one folder of objects, and when that was looked at.
 type packs struct {
 	folder string
-	at     stamp.Stamp // none: its stamp tells nothing, and it is looked at each time
+	at     stamp.Stamp // none: it is looked at each time
 	names  []string
 }
 
@@ -43,10 +43,13 @@ func readRegular(path string, bytesMax int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, bytesMax))
 }
 
-// standing looks at the ground of d; nil if it has no objects of its own, or borrows in a way that is not looked into.
+// standing looks at the ground of d; nil if it has no objects of its own, or borrows in a way that is not looked into, or since just now.
 func standing(d Dir) *ground {
-	objects := filepath.Join(d.Path, "objects")
+	objects, begun := filepath.Join(d.Path, "objects"), stamp.Now()
 	g := &ground{borrows: stamp.Of(filepath.Join(objects, "info/alternates"))}
+	if !g.borrows.Before(begun) {
+		return nil
+	}
 	list := []string{objects}
 	if !g.borrows.None() {
 		text, err := readRegular(filepath.Join(objects, "info/alternates"), borrowsMax)
@@ -98,9 +101,7 @@ func (g *ground) holds(d Dir) bool {
 // look reads which packs there are.
 func (p *packs) look() bool {
 	begun := stamp.Now()
-	if p.at, p.names = stamp.Of(p.folder), nil; !p.at.Before(begun) { // what goes in the same moment leaves it the same
-		p.at = stamp.Stamp{}
-	}
+	p.at, p.names = stamp.Of(p.folder).Since(begun), nil
 	folder, err := os.OpenFile(p.folder, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return false

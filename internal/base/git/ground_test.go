@@ -27,6 +27,12 @@ func held(t *testing.T, path string) (n int) {
 	return n
 }
 
+// stands waits until what is written to a file leaves another stamp: some milliseconds, by the kernel's clock alone.
+func stands(path string) {
+	for !stamp.Of(path).Before(stamp.Now()) {
+	}
+}
+
 func put(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -90,7 +96,14 @@ func TestAProcessWaitsOnlyOnGroundThatIsKnown(t *testing.T) {
 	} {
 		list := filepath.Join(objects, "info/alternates")
 		if text != "-" {
-			put(t, list, text)
+			for fresh := false; !fresh; { // the clock may move on meanwhile
+				put(t, list, text)
+				g := standing(d)
+				if fresh = !stamp.Of(list).Before(stamp.Now()); fresh && g != nil {
+					t.Errorf("%.100q: it stands on what another list may look like", text)
+				}
+			}
+			stands(list)
 		}
 		var got []string
 		if g := standing(d); g != nil {
@@ -149,6 +162,7 @@ func TestGroundHoldsWhileEveryPackIsThere(t *testing.T) {
 	if g.holds(d) {
 		t.Error("a list of who it borrows from does not matter")
 	}
+	stands(dir + "/objects/info/alternates")
 	if g = standing(d); !g.holds(d) {
 		t.Fatal("it holds not")
 	}
@@ -175,8 +189,7 @@ func TestAFolderOfPacksIsLookedAtAgainUnlessItsStampTellsItApart(t *testing.T) {
 			t.Error("the stamp of this very moment is relied on")
 		}
 	}
-	for !stamp.Of(p.folder).Before(stamp.Now()) { // some milliseconds, by the kernel's clock alone
-	}
+	stands(p.folder)
 	if !p.look() || p.at.None() {
 		t.Error("it is looked at for ever")
 	}

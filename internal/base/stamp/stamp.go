@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stamp is one state of a file: whoever writes to it, or puts another in its place, changes it. The zero Stamp is of a file that is not
-// there, or that nothing is known of.
+// Stamp is one state of a file: whoever writes to it, or puts another in its place, changes it. A write through a shared mapping does so late,
+// or never: the kernel sees only that a page is to be written back. The zero Stamp is of a file that is not there, or that nothing is known of.
 type Stamp struct {
 	device, inode     uint64
 	size              int64
@@ -44,8 +44,19 @@ const (
 	cut    = time.Millisecond // what a finer one takes off at most: some count in tenths of a microsecond, or in whole ones
 )
 
+// Since returns the stamp of a file that is read from begun on, a moment of Now's. It is none if what is written from then on may have the same.
+func (s Stamp) Since(begun time.Time) Stamp {
+	if s.Before(begun) {
+		return s
+	}
+	return Stamp{}
+}
+
 // Before reports whether a file that is written at a moment of Now's, or later, has another stamp than this one.
 func (s Stamp) Before(moment time.Time) bool {
+	if s.None() {
+		return true
+	}
 	written := time.Unix(s.changed.Unix())
 	if written.Nanosecond()%int(time.Millisecond) == 0 { // its file system counts in seconds, it seems
 		return moment.Sub(written) >= coarse
@@ -57,7 +68,7 @@ func (s Stamp) Before(moment time.Time) bool {
 func Now() time.Time {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil {
-		return time.Time{} // before all files: nothing is told from what is written later
+		return time.Unix(0, 0) // before all files: each counts as written since
 	}
 	return time.Unix(now.Unix())
 }

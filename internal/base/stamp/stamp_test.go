@@ -29,6 +29,12 @@ func TestAStampIsBeforeWhatIsWrittenInALaterStepOfItsClock(t *testing.T) {
 		if got := s.Before(time.Unix(0, c.written).Add(c.later)); got != c.before {
 			t.Errorf("%s: %t", name, got)
 		}
+		if s.Since(time.Unix(0, c.written).Add(c.later)).None() == c.before {
+			t.Errorf("%s: it is relied on: %t", name, !c.before)
+		}
+	}
+	if !(Stamp{}).Before(time.Unix(0, 0)) {
+		t.Error("a file that comes looks like none")
 	}
 }
 

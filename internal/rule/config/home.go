@@ -18,7 +18,7 @@ import (
 // EditPolicy is the command by which a person opens a home's policy.yaml.
 func EditPolicy(home string) string { return edit(filepath.Join(home, PolicyFile)) }
 
-// read returns a regular file's bytes, nil if there is none; one byte beyond the limit is enough to refuse it.
+// read returns a regular file's bytes, nil if there is none, and its stamp, if that tells it apart; one byte beyond the limit is enough to refuse it.
 func read(name string) ([]byte, stamp.Stamp, error) {
 	unreadable := func(err error) ([]byte, stamp.Stamp, error) {
 		return nil, stamp.Stamp{}, problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(filepath.Dir(name)), "read the configuration: %w", err)
@@ -31,6 +31,7 @@ func read(name string) ([]byte, stamp.Stamp, error) {
 		return unreadable(err)
 	}
 	defer func() { _ = f.Close() }() // nothing was written
+	begun := stamp.Now()
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a file", name)
@@ -42,5 +43,5 @@ func read(name string) ([]byte, stamp.Stamp, error) {
 	if err != nil {
 		return unreadable(err)
 	}
-	return data, stamp.From(info), nil
+	return data, stamp.From(info).Since(begun), nil
 }

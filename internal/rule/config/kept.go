@@ -40,10 +40,9 @@ type file[T any] struct {
 	stored bool // text is what is kept
 	failed error
 
-	recalled bool // what is kept was looked for
-	judged   bool // stamp and sum are of the file that why is about
-	stamp    stamp.Stamp
-	rested   bool // a file of another content has another stamp
+	recalled bool        // what is kept was looked for
+	stamp    stamp.Stamp // of the file that why is about; none: it is read again
+	judged   bool        // sum is of that file
 	sum      [sha256.Size]byte
 	why      error   // it does not load
 	again    bool    // it did not when news were last asked for, either
@@ -154,11 +153,11 @@ func (f *file[T]) told(n News) error {
 
 // look judges the file if it may be another than the one that was judged last.
 func (f *file[T]) look() {
-	if info, err := os.Stat(f.path); err == nil && f.judged && f.rested && stamp.From(info) == f.stamp {
+	if !f.stamp.None() && stamp.Of(f.path) == f.stamp {
 		return
 	}
-	begun := stamp.Now()
 	data, at, err := read(f.path)
+	f.stamp = at
 	if data != nil && len(data) == 0 {
 		err = f.emptied()
 	}
@@ -166,7 +165,6 @@ func (f *file[T]) look() {
 		f.judged, f.why = false, err
 	} else {
 		f.judge(data)
-		f.stamp, f.rested = at, at.Before(begun)
 	}
 	if f.why != nil && !f.loaded && !f.recalled {
 		f.recall()

@@ -16,16 +16,28 @@ func TestAFileIsJudgedAgainUnlessItsStampTellsItApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, rested := range []bool{false, true} {
-		write("old")
-		if got := f.now(); got != "old" {
-			t.Fatalf("it says %q", got)
+	says := func(want string) {
+		t.Helper()
+		if got := f.now(); got != want {
+			t.Errorf("it says %q, want %q", got, want)
 		}
-		write("new")
-		f.stamp, f.rested = stamp.Of(f.path), rested // as one that looks the same
-		if got := f.now(); (got == "old") != rested {
-			t.Errorf("rested %t: it says %q", rested, got)
-		}
-		f.judged = false
 	}
+	for fresh := false; !fresh; { // the clock may move on meanwhile
+		write("old")
+		says("old")
+		if fresh = !stamp.Of(f.path).Before(stamp.Now()); fresh && !f.stamp.None() {
+			t.Error("the stamp of this very moment is relied on")
+		}
+	}
+	write("new")
+	says("new")
+	for !stamp.Of(f.path).Before(stamp.Now()) { // some milliseconds, by the kernel's clock alone
+	}
+	says("new")
+	write("old")
+	if f.stamp.None() {
+		t.Error("it is read for ever")
+	}
+	f.stamp = stamp.Of(f.path) // as if it were the same
+	says("new")
 }
