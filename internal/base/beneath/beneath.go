@@ -83,12 +83,17 @@ func open(dir int, path string, how unix.OpenHow) (int, error) {
 		how.Flags |= unix.O_NONBLOCK
 	}
 
-	for tries := 1; ; tries++ {
+	for tries, moved := 1, 1; ; {
 		fd, err := unix.Openat2(dir, path, &how)
-		if err == unix.EINTR || err == unix.EAGAIN && tries < triesMax || err == unix.EXDEV && tries < movedMax {
-			continue
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN && tries < triesMax:
+			tries++
+		case err == unix.EXDEV && moved < movedMax:
+			moved++
+		default:
+			return fd, err
 		}
-		return fd, err
 	}
 }
 
