@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -63,7 +64,11 @@ func TestTheDoctorSaysWhatGoesOnInThePlaceOfAFile(t *testing.T) {
 	says("paths_max: [\n")
 	s.Policy()
 	got := d.doctor(home, nil)
-	for _, want := range []string{"REFUSED policy.yaml: it does not load, found just now: " + home + "/policy.yaml:1:", "goes on (" + home + "/.state/config/policy.yaml)", "nothing is approved and nothing lands", "fix: ${EDITOR:-vi} " + home + "/policy.yaml"} {
+	found := regexp.MustCompile(`REFUSED policy\.yaml: it does not load, found (just now|\S+ ago): ` + regexp.QuoteMeta(home) + `/policy\.yaml:1:`) // a busy machine takes a while
+	if !found.MatchString(got.out) {
+		t.Errorf("%s is not in:\n%s", found, got.out)
+	}
+	for _, want := range []string{"goes on (" + home + "/.state/config/policy.yaml)", "nothing is approved and nothing lands", "fix: ${EDITOR:-vi} " + home + "/policy.yaml"} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("%q is not in:\n%s", want, got.out)
 		}
@@ -75,9 +80,9 @@ func TestTheDoctorSaysWhatGoesOnInThePlaceOfAFile(t *testing.T) {
 
 func TestTheStatusNamesAFileThatDoesNotLoad(t *testing.T) {
 	d := newDaemon(t)
-	d.settings = []api.Unloaded{{File: "policy.yaml", Since: time.Now().Add(-90 * time.Second), Line: 3, Problem: "/h/policy.yaml:3:1: oops\x1b[31m", InForce: "What it said goes on.", Next: "vi /h/policy.yaml"}}
+	d.settings = []api.Unloaded{{File: "policy.yaml", Since: time.Now().Add(-90 * time.Minute), Line: 3, Problem: "/h/policy.yaml:3:1: oops\x1b[31m", InForce: "What it said goes on.", Next: "vi /h/policy.yaml"}}
 	got := d.cli("status")
-	for _, want := range []string{"settings policy.yaml: it does not load, found 1m30s ago: /h/policy.yaml:3:1: oops", ". What it said goes on.\n", "to correct it: vi /h/policy.yaml\n"} {
+	for _, want := range []string{"settings policy.yaml: it does not load, found 1h30m ago: /h/policy.yaml:3:1: oops", ". What it said goes on.\n", "to correct it: vi /h/policy.yaml\n"} {
 		if !strings.Contains(got.out, want) || strings.Contains(got.out, "\x1b") {
 			t.Errorf("%q is not in:\n%s", want, got.out)
 		}
@@ -91,9 +96,9 @@ func TestTheStatusNamesAFileThatDoesNotLoad(t *testing.T) {
 func TestARunSaysThatAFileOfTheHomeDoesNotLoad(t *testing.T) {
 	d := newDaemon(t)
 	d.accepted, d.detail = api.Change{ID: "chg-00000001"}, finalized()
-	d.settings = []api.Unloaded{{File: "sallyport.yaml", Since: time.Now().Add(-90 * time.Second), Problem: "/h/sallyport.yaml:3:1: oops\x1b[31m", InForce: "What it said goes on.", Next: "vi /h/sallyport.yaml"}}
+	d.settings = []api.Unloaded{{File: "sallyport.yaml", Since: time.Now().Add(-90 * time.Minute), Problem: "/h/sallyport.yaml:3:1: oops\x1b[31m", InForce: "What it said goes on.", Next: "vi /h/sallyport.yaml"}}
 	got := d.cli("run", "--request", "x", "--approve", "yes", "--", "true")
-	for _, want := range []string{"note: sallyport.yaml: it does not load, found 1m30s ago: /h/sallyport.yaml:3:1: oops", "What it said goes on.\n", "to correct it: vi /h/sallyport.yaml\n"} {
+	for _, want := range []string{"note: sallyport.yaml: it does not load, found 1h30m ago: /h/sallyport.yaml:3:1: oops", "What it said goes on.\n", "to correct it: vi /h/sallyport.yaml\n"} {
 		if !strings.Contains(got.err, want) || strings.Contains(got.err, "\x1b") {
 			t.Errorf("%q is not in:\n%s", want, got.err)
 		}

@@ -245,10 +245,10 @@ func TestTheQuestionIsOneLineHoweverNarrowTheTerminal(t *testing.T) {
 func TestWhatCanBeRolledBackIsListed(t *testing.T) {
 	d := newDaemon(t)
 	d.detail = finalized()
-	ended := time.Now().Add(-time.Minute)
+	ended := time.Now().Add(-time.Hour)
 	d.detail.Landing.Ended, d.detail.Landing.Paths = &ended, 3
 	got := d.cli("rollback", "--list")
-	if got.code != exitDone || !strings.Contains(got.out, "chg-00000001  1m00s ago  cafe01234567  3      main    /repo       make the test pass") || d.told() != "list limit=60&state=finalized&state=in_trial" {
+	if got.code != exitDone || !strings.Contains(got.out, "chg-00000001  1h00m ago  cafe01234567  3      main    /repo       make the test pass") || d.told() != "list limit=60&state=finalized&state=in_trial" {
 		t.Errorf("exit %d told %s\n%s%s", got.code, d.told(), got.out, got.err)
 	}
 	if got = d.cli("rollback", "--list", "--json"); !strings.Contains(got.out, `"commit": "cafe0123456789abcdef"`) {
