@@ -18,22 +18,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"sallyport/internal/base/leaktest"
 	"sallyport/internal/rule/secret"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(unhurried{m}) }
-
-// unhurried is tests whose last goroutines may take longer to end than goleak waits, half a second, on a machine that has much else to do.
-type unhurried struct{ *testing.M }
-
-func (u unhurried) Run() int {
-	code := u.M.Run()
-	for tries := 0; code == 0 && tries < 60 && goleak.Find() != nil; tries++ {
-	}
-	return code
-}
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var publicAddr = netip.MustParseAddr("93.184.215.14")
 

@@ -6,26 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/leaktest"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(unhurried{m}) }
-
-// unhurried is tests whose last goroutines may take longer to end than goleak waits, half a second, on a machine that has much else to do.
-type unhurried struct{ *testing.M }
-
-func (u unhurried) Run() int {
-	code := u.M.Run()
-	for tries := 0; code == 0 && tries < 60 && goleak.Find() != nil; tries++ {
-	}
-	return code
-}
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func opener(path string) storetest.Opener {
 	return func(ops disk.Ops) (store.DB, error) { return sqlite.Open(context.Background(), path, ops) }
