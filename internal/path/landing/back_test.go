@@ -88,3 +88,19 @@ func TestBothVersionsOfAFileThatIsWrittenTwiceWhileItGoesBackAreKept(t *testing.
 		t.Errorf("kept: %q, %v", raw, err)
 	}
 }
+
+// TestAFileThatIsAsApprovedAlreadyStaysWhenTheRestGoesBack: it was the person's before, and nobody has changed it.
+func TestAFileThatIsAsApprovedAlreadyStaysWhenTheRestGoesBack(t *testing.T) {
+	r, o := plain(t)
+	put(t, filepath.Join(r.Top, "a"), "b\n", 0o644)
+	before, j := look(t, r.Top), &journal{}
+	if err := attempt(t, &landing.Lander{Host: beside, Ops: failing(func(string) error { return nil })}, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed") {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+}

@@ -66,6 +66,53 @@ func TestAsRootEverythingStaysItsOwners(t *testing.T) {
 	owned(t, top, owner, third)
 }
 
+// TestAsRootWhatIsKeptOfAFileIsForItsOwner, in whichever folder it was when they wrote into it.
+func TestAsRootWhatIsKeptOfAFileIsForItsOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	const owner = 54321
+	for name, make := range map[string]func(*testing.T) (repo, landing.Order){"in the git directory": plain, "in the work tree": separate} {
+		t.Run(name, func(t *testing.T) {
+			r, o := make(t)
+			for _, dir := range []string{filepath.Dir(r.Top), filepath.Dir(r.CommonDir)} {
+				for ; dir != os.TempDir() && dir != "/dev/shm" && dir != "/"; dir = filepath.Dir(dir) {
+					if err := os.Chmod(dir, 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", owner, owner), r.Top, r.CommonDir).CombinedOutput(); err != nil {
+				t.Fatalf("chown: %v\n%s", err, out)
+			}
+			r = openRepo(t, r.Top)
+			o.Project = r.Project
+			l := &landing.Lander{Host: beside, Ops: meddle("index:write", false, func() {
+				found, _ := filepath.Glob(filepath.Join(r.GitDir, "sallyport-lnd-*/slots/*"))
+				more, _ := filepath.Glob(filepath.Join(r.Top, ".sallyport-lnd-*/*"))
+				for _, at := range append(found, more...) {
+					if raw, _ := os.ReadFile(at); string(raw) == "a\n" || string(raw) == "a old\n" {
+						overwrite("late words")(at)
+					}
+				}
+			})}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			_, at, _ := strings.Cut(j.row.Reason, " is kept as ")
+			if raw, err := os.ReadFile(at); j.row.State != landing.Landed || string(raw) != "late words" {
+				t.Fatalf("%s %q: %q, %v", j.row.State, j.row.Reason, raw, err)
+			}
+			for ; at != filepath.Dir(r.Top) && at != filepath.Dir(r.CommonDir); at = filepath.Dir(at) {
+				if info, err := os.Lstat(at); err != nil || info.Sys().(*syscall.Stat_t).Uid != owner || info.Sys().(*syscall.Stat_t).Gid != owner {
+					t.Errorf("%s: %v, %+v", at, err, info.Sys())
+				}
+			}
+		})
+	}
+}
+
 func owned(t *testing.T, top string, owner, third uint32) {
 	t.Helper()
 	err := filepath.Walk(top, func(p string, st os.FileInfo, err error) error {

@@ -92,6 +92,7 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		{"touched path converted", write(".git/info/attributes", "a filter=x\n"), landing.ErrConverts, "a cannot land: git converts it between its store and the checkout (filter=x in .git/info/attributes); write it as a branch", "change branch"},
 		{"touched paths converted", write(".git/info/attributes", "a filter=x\ndir/* filter=x\n"), landing.ErrConverts, "(filter=x in .git/info/attributes) (and 1 more); write it as a branch", "change branch"},
 		{"touched path converted by what is not committed", write(".gitattributes", "d2f/* working-tree-encoding=UTF-16\n"), landing.ErrConverts, "d2f/x cannot land: git converts it", "change branch"},
+		{"touched path converted by what is not committed beside it", write("dir/.gitattributes", "f working-tree-encoding=UTF-16\n"), landing.ErrConverts, "dir/f cannot land: git converts it", "change branch"},
 		{"touched path converted by what the branch got", func(t *testing.T, r repo, o *landing.Order) {
 			write(".gitattributes", "dir/* filter=x\n")(t, r, o)
 			run("add .gitattributes", "commit -qm newer")(t, r, o)

@@ -2,6 +2,7 @@ package landing
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -227,4 +228,83 @@ func TestWhoHoldsWhatALandingNeedsIsWaitedForAWhile(t *testing.T) {
 			t.Errorf("told to wait for a minute: %v, after %v", err, time.Since(began))
 		}
 	})
+}
+
+// TestAPackIsNamedBeforeItsIndex: git looks for the index, and takes what it finds for whole.
+func TestAPackIsNamedBeforeItsIndex(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "aside/pack"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, ext := range []string{".pack", ".rev", ".idx"} { // a file system in memory lists the newest first
+		for n := range 8 {
+			name := fmt.Sprintf("pack-%d%s", n, ext)
+			want = append(want, name)
+			if err := os.WriteFile(filepath.Join(dir, "aside/pack", name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	common, err := openFolder(dir, "sha1", uint32(os.Geteuid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer common.Close()
+	got, err := objects{&site{common: common}}.packs("aside")
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%q, %v", got, err)
+	}
+	for i, name := range got {
+		if strings.HasSuffix(name, ".idx") != (i >= 16) {
+			t.Errorf("%s is number %d of %q", name, i, got)
+		}
+	}
+}
+
+// TestGitIsToldTheStampOfAFileOnlyWhereAnEditWouldChangeIt: else git would call clean what a person has written since.
+func TestGitIsToldTheStampOfAFileOnlyWhereAnEditWouldChangeIt(t *testing.T) {
+	dir := t.TempDir()
+	f, err := openFolder(dir, "sha1", uint32(os.Geteuid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	oid, err := git.HashBlob("sha1", 1, strings.NewReader("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		body string
+		age  time.Duration
+		told bool
+	}{
+		"an old file":            {"1", time.Hour, true},
+		"one that comes now":     {"1", 0, true},
+		"one of the future":      {"1", -time.Hour, false},
+		"other bytes, and old":   {"2", time.Hour, false},
+		"other bytes, just come": {"2", 0, false},
+	} {
+		at := filepath.Join(dir, name)
+		if err := os.WriteFile(at, []byte(c.body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if stamp := time.Now().Add(-c.age); c.age != 0 {
+			if err := os.Chtimes(at, stamp, stamp); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := f.freshStat(name, git.Entry{Mode: git.File, OID: oid})
+		back := time.Now()
+		info, err := os.Stat(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.told != (got != git.Stat{}) || c.told && (int64(got.MtimeSec) != info.ModTime().Unix() || got.Size != 1) {
+			t.Errorf("%s: told %+v, of %v", name, got, info.ModTime())
+		}
+		if c.told && back.Sub(info.ModTime()) < tick {
+			t.Errorf("%s: told %v after it was written", name, back.Sub(info.ModTime()))
+		}
+	}
 }
