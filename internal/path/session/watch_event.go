@@ -17,8 +17,9 @@ const (
 	eventsMax = 32 << 10
 	// pace is the least time between two readings of the queue, so that a flood costs a bounded number of wake-ups.
 	pace = 4 * time.Millisecond
-	// mask is what is asked of a folder.
-	mask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_CLOSE_WRITE |
+	// mask is what is asked of a folder. A folder is asked for again at each look: without IN_MASK_ADD the kernel takes back what was asked
+	// before it notes what is asked now, and an event of that moment is lost, and nobody told.
+	mask = unix.IN_MASK_ADD | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_MODIFY | unix.IN_CLOSE_WRITE |
 		unix.IN_ATTRIB | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 )
 
