@@ -81,7 +81,7 @@ func (d *Daemon) checkStuck(ctx context.Context) (checks []api.Check) {
 		if out == "" || len(checks) == stuckMax {
 			continue
 		}
-		checks = append(checks, api.Check{Name: "change " + string(row.ID), Stuck: true, Detail: string(row.State) + ": " + row.Reason, Fix: out})
+		checks = append(checks, api.Check{Name: "change " + string(row.ID), Stuck: true, Detail: row.State.Words() + ": " + row.Reason, Fix: out})
 	}
 	if len(checks) == 0 {
 		checks = append(checks, api.Check{Name: "changes", OK: true, Detail: "none is stuck"})

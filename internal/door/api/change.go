@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strings"
 	"time"
 
 	"sallyport/internal/rule/policy"
@@ -38,6 +39,19 @@ func Final(state string) bool {
 		return true
 	}
 	return false
+}
+
+// Words are how a state is said to people, after "it is".
+func Words(state string) string {
+	switch state {
+	case AwaitingApproval:
+		return "waiting for approval"
+	case InTrial:
+		return "on trial"
+	case RollbackFailed:
+		return "in a rollback that failed"
+	}
+	return strings.ReplaceAll(state, "_", " ")
 }
 
 // Actor is who did something.

@@ -804,7 +804,7 @@ func TestTheWireNamesEveryStateAsTheControllerDoes(t *testing.T) {
 		api.Landing: change.Landing, api.InTrial: change.InTrial, api.Finalized: change.Finalized, api.RolledBack: change.RolledBack,
 		api.RollbackFailed: change.RollbackFailed, api.Rejected: change.Rejected, api.Cancelled: change.Cancelled, api.Failed: change.Failed,
 	} {
-		if wire != string(own) || api.Final(wire) != own.Final() {
+		if wire != string(own) || api.Final(wire) != own.Final() || api.Words(wire) != own.Words() {
 			t.Errorf("%s: the wire says %q, final %t", own, wire, api.Final(wire))
 		}
 	}

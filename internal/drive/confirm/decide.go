@@ -62,7 +62,7 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 		}
 		switch show := "sallyport change show " + string(changeID); {
 		case !ok:
-			refused = problem.Errorf(problem.Conflict, show, "%s is %s: only a change on trial can be confirmed", changeID, row.State)
+			refused = problem.Errorf(problem.Conflict, show, "%s is %s: only a change on trial can be confirmed", changeID, row.State.Words())
 		case t.Handshake == to:
 			return nil // said already; saying it again changes nothing
 		case t.Handshake.Decided():

@@ -113,7 +113,7 @@ func (c *Controller) MakeGroup(ctx context.Context, g group.Folder, by audit.Act
 		case row.State == change.Finalized:
 			return nil
 		case row.State.Final() || row.State == change.AwaitingApproval || row.State == change.RollbackFailed:
-			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "the group %s is not made: %s is %s: %s", g, row.ID, row.State, row.Reason)
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "the group %s is not made: %s is %s: %s", g, row.ID, row.State.Words(), row.Reason)
 		}
 		if err := c.untilMoved(ctx, moves); err != nil {
 			return err

@@ -45,5 +45,5 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 		return cp, err
 	}
 	return checkpoint.Checkpoint{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID),
-		"%s is %s: only a change that an agent works on, or that waits for a person, can be restored to a checkpoint", row.ID, row.State)
+		"%s is %s: only a change that an agent works on, or that waits for a person, can be restored to a checkpoint", row.ID, row.State.Words())
 }

@@ -120,7 +120,7 @@ func takesUp(row change.Row) (change.Event, error) {
 		}
 		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer: refuse it, then resume it", row.ID)
 	}
-	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State)
+	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State.Words())
 }
 
 // lastTree is the commit of a change's last checkpoint on its base; without one what it was to start from, "" for the base.
@@ -161,7 +161,7 @@ func (c *Controller) Resume(ctx context.Context, changeID id.Change, by audit.Ac
 			if err != nil {
 				return err
 			}
-			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", changeID, row.State)
+			return problem.Errorf(problem.Conflict, next, "%s is %s: only a change that is paused or blocked can be resumed", changeID, row.State.Words())
 		}
 		return c.Move(ctx, tx, &row, ledger.Move{Event: change.Resume, By: by})
 	})

@@ -263,19 +263,17 @@ func (d decider) noCard(ctx context.Context, tx store.Tx, old id.Change) (string
 	case change.Landing, change.InTrial, change.RollbackFailed:
 		text += stands(of) + ": once that has ended, ask the assistant for another change"
 	default:
-		text += fmt.Sprintf("%s is under way (%s), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one", of.ID, of.State)
+		text += fmt.Sprintf("%s is under way (%s), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one", of.ID, of.State.Words())
 	}
 	return text + "; next: sallyport change show " + string(of.ID), nil
 }
 
 // stands says in words where a change is.
 func stands(row change.Row) string {
-	words := "is " + strings.ReplaceAll(string(row.State), "_", " ")
+	words := "is " + row.State.Words()
 	switch row.State {
 	case change.AwaitingApproval:
 		words = "waits for approval"
-	case change.InTrial:
-		words = "is on trial"
 	case change.Landing:
 		words = "is about to land"
 	case change.Finalized:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
@@ -63,7 +62,7 @@ func (w wisher) tellDev(ctx context.Context, name, words, key string) (told stri
 		}
 		return hear(ctx, tx, chat, heard{key: key, from: string(w.chat.Group), identity: message.AgentPlatform + string(w.chat.Group), words: words})
 	})
-	return name + " has it; its change is " + string(swap.State) + ", so it can change nothing more.", err
+	return name + " has it; its change is " + swap.State.Words() + ", so it can change nothing more.", err
 }
 
 // heard is what one agent says to another.
@@ -164,7 +163,7 @@ func (m maker) handlers(s *session) map[tool.Name]live.Handler {
 func (m maker) system() string {
 	return fmt.Sprintf("You are %s. You have changed what the group %s runs; that change, %s, is %s now, and you can change nothing more: you see no "+
 		"files of it. You speak with the group's agent alone, which tells you what is wanted. It can ask its host for another change.",
-		m.Request.Dev, m.Request.Group, m.ID, strings.ReplaceAll(string(m.State), "_", " "))
+		m.Request.Dev, m.Request.Group, m.ID, m.State.Words())
 }
 
 // comeHome gives a session of a dev agent's chat what the session that made the change has kept, if that has worked since.

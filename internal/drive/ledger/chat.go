@@ -117,7 +117,7 @@ func (n *Origin) askToPromote(ctx context.Context, tx store.Tx, row change.Row, 
 // ended tells how a change has come to its end, or to where it needs a person.
 func (n *Origin) ended(ctx context.Context, tx store.Tx, row change.Row, m Move) error {
 	if row.Request.Kind == request.Swap && row.State.Final() {
-		if err := withdrawMounts(ctx, tx, row, "its change is "+string(row.State)); err != nil {
+		if err := withdrawMounts(ctx, tx, row, "its change is "+row.State.Words()); err != nil {
 			return err
 		}
 	}

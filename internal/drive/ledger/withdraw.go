@@ -42,7 +42,7 @@ func (l *Ledger) Withdrawal(ctx context.Context, tx store.Tx, row change.Row) (c
 		}
 	}
 	if _, err := row.State.Next(event); err != nil {
-		return "", problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s is %s and cannot be cancelled", row.ID, row.State)
+		return "", problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "%s is %s and cannot be cancelled", row.ID, row.State.Words())
 	}
 	return event, nil
 }

@@ -77,7 +77,7 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 	case row.State == change.RolledBack:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", changeID, row.RevertedBy)
 	case row.State != change.Finalized:
-		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: only a change that has landed can be rolled back", changeID, row.State)
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: only a change that has landed can be rolled back", changeID, row.State.Words())
 	case row.Request.Release != "":
 		return change.Row{}, problem.Errorf(problem.Refused, "sallyport upgrade previous", "%s has moved no file: it had the host run by another release, and the one before is brought back as it was brought", changeID)
 	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
@@ -224,5 +224,5 @@ func Alone(ctx context.Context, tx store.Tx, r request.Request) error {
 		return problem.Errorf(problem.Conflict, "sallyport approve "+string(first.ID),
 			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s", r.Reverts, first.ID, first.ID)
 	}
-	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID), "%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State)
+	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID), "%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State.Words())
 }

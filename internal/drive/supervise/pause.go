@@ -19,7 +19,7 @@ func (ss *Supervisors) Pause(ctx context.Context, changeID id.Change, by audit.A
 	}
 	return s.please(ctx, func(ctx context.Context) error {
 		if s.still {
-			return problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID), "%s is %s already", changeID, s.Row.State)
+			return problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID), "%s is %s already", changeID, s.Row.State.Words())
 		}
 		if err := s.stop(ctx); err != nil {
 			return err

@@ -43,7 +43,7 @@ func (ss *Supervisors) Shell(ctx context.Context, changeID id.Change, by audit.A
 		return 0, err
 	}
 	if row.Base == "" {
-		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "%s has no workspace yet: it is %s", changeID, row.State)
+		return 0, problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "%s has no workspace yet: it is %s", changeID, row.State.Words())
 	}
 	live := ss.watching(changeID)
 	if at := row.State; live != nil && (at == change.Paused || at == change.Blocked) {

@@ -56,5 +56,5 @@ func (ss *Supervisors) supervised(ctx context.Context, change id.Change, by audi
 	if s := ss.watching(change); s != nil {
 		return s, nil
 	}
-	return nil, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "no agent of %s runs: it is %s", change, row.State)
+	return nil, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "no agent of %s runs: it is %s", change, row.State.Words())
 }

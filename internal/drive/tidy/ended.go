@@ -78,7 +78,7 @@ func (t *Tidier) ForgetRefs(ctx context.Context, changeID id.Change, by audit.Ac
 		if removed == 0 {
 			return nil
 		}
-		row.Reason = fmt.Sprintf("%d refs of the change were removed: it ended as %s at %s", removed, row.State, row.Moved.Format(time.RFC3339))
+		row.Reason = fmt.Sprintf("%d refs of the change were removed: it ended as %s at %s", removed, row.State.Words(), row.Moved.Format(time.RFC3339))
 		if err := t.DB.InTx(ctx, func(tx store.Tx) error {
 			return t.Append(ctx, tx, &row, ledger.Move{By: by}, "forgotten", ledger.Now())
 		}); err != nil {

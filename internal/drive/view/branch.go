@@ -36,7 +36,7 @@ func (v *Views) Branch(ctx context.Context, change id.Change, name string, by au
 	}
 	row, p := d.Change, d.Proposal
 	if p == nil {
-		return Branched{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s has no proposal yet: it is %s", change, row.State)
+		return Branched{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s has no proposal yet: it is %s", change, row.State.Words())
 	}
 	if err := row.Request.Project.Plain(); err != nil {
 		return Branched{}, err

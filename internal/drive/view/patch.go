@@ -38,7 +38,7 @@ func (v *Views) patch(ctx context.Context, change id.Change, w io.Writer, binary
 		from, to = d.Checkpoints[n-1].Base, d.Checkpoints[n-1].Commit
 		exact = exportable(d.Checkpoints[n-1])
 	default:
-		return problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has changed nothing yet: it is %s", change, d.Change.State)
+		return problem.Errorf(problem.NotFound, "sallyport change show "+string(change), "%s has changed nothing yet: it is %s", change, d.Change.State.Words())
 	}
 	host, err := v.Holding(ctx, d.Change, to)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // State is where a change stands. The strings are stored and shown.
@@ -85,6 +86,19 @@ func (s State) Next(e Event) (State, error) {
 		return s, fmt.Errorf("%s cannot follow %s: %w", e, s, ErrMoved)
 	}
 	return to, nil
+}
+
+// Words are how a state is said to people, after "it is".
+func (s State) Words() string {
+	switch s {
+	case AwaitingApproval:
+		return "waiting for approval"
+	case InTrial:
+		return "on trial"
+	case RollbackFailed:
+		return "in a rollback that failed"
+	}
+	return strings.ReplaceAll(string(s), "_", " ")
 }
 
 // Final reports whether nothing more happens by itself or by approval.

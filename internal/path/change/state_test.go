@@ -108,3 +108,18 @@ func TestDocsDrawTheStates(t *testing.T) {
 		t.Errorf("%s is not what the code says (%v): run `make docs`", path, err)
 	}
 }
+
+func TestAStateIsSaidInWords(t *testing.T) {
+	for _, s := range all {
+		if words := s.Words(); words == "" || strings.Contains(words, "_") {
+			t.Errorf("%s is said as %q", s, words)
+		}
+	}
+	for s, want := range map[State]string{
+		Working: "working", AwaitingApproval: "waiting for approval", InTrial: "on trial", RollbackFailed: "in a rollback that failed",
+	} {
+		if got := s.Words(); got != want {
+			t.Errorf("%s is said as %q, want %q", s, got, want)
+		}
+	}
+}

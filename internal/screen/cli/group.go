@@ -274,5 +274,5 @@ func settled(ctx context.Context, a *app, c *client.Client, change string) (api.
 	if d.Change.State == api.Failed {
 		return d, problem.Errorf(kind, next, "%s did not land: %s", change, d.Change.Reason)
 	}
-	return d, problem.Errorf(kind, next, "%s has not landed and is %s: %s", change, d.Change.State, d.Change.Reason)
+	return d, problem.Errorf(kind, next, "%s has not landed and is %s: %s", change, api.Words(d.Change.State), d.Change.Reason)
 }

@@ -127,15 +127,16 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes could be meant by %s; name one: %s", len(rows), verb, listed(rows))
 }
 
-// stateWords are the states that nobody says as they are stored.
-var stateWords = strings.NewReplacer(api.AwaitingApproval, "waiting for approval", api.InTrial, "on trial")
-
 // either joins the states of open changes in words.
 func either(of []string) string {
 	if len(of) == len(open) {
 		return "under way"
 	}
-	return stateWords.Replace(strings.Join(of, " or "))
+	var words []string
+	for _, state := range of {
+		words = append(words, api.Words(state))
+	}
+	return strings.Join(words, " or ")
 }
 
 func listed(rows []api.Change) string {

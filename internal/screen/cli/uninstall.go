@@ -153,7 +153,7 @@ func allEnded(rows []api.Change) error {
 	var groups []string
 	ways := map[string]bool{}
 	for _, state := range slices.Sorted(maps.Keys(named)) { // also those that this program does not know
-		groups = append(groups, stateWords.Replace(state)+": "+strings.Join(named[state], ", "))
+		groups = append(groups, api.Words(state)+": "+strings.Join(named[state], ", "))
 		if landed(state) {
 			ways["sallyport change show CHANGE names what ends one that has landed or is about to"] = true
 		} else {
