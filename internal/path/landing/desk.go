@@ -32,7 +32,7 @@ type desk struct {
 	note   note
 	dir    *folder     // the desk itself: note, lock, next index
 	slots  *folder     // on the work tree's file system: files and folders to come, then those that went
-	done   []bool      // per step: its rename was made
+	done   []bool      // per step: its rename was made; nobody asks once it was taken back
 	passed []bool      // per step: a person has made or undone it with their own git, and nothing is to move
 	out    []found     // per step: the old file as it came out of the live tree, compared
 	seen   []bool      // per step: its file was read again after it was moved, and is the new one

@@ -303,7 +303,6 @@ func (d live) takeBack(i int) error {
 		}
 		f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
 		if err == nil && f.is(st.New, d.work.fileMode) {
-			d.done[i] = false
 			return nil
 		}
 		d.stays(st)
@@ -337,7 +336,6 @@ func (d live) exchangeBack(i int) error {
 		}
 		f, err := lookAt(d.slots.fd(), slot(i), d.ObjectFormat)
 		if err == nil && f.is(st.New, d.work.fileMode) {
-			d.done[i] = false
 			return nil
 		}
 		d.stays(st)
@@ -364,12 +362,9 @@ func (d live) putBack(i int) error {
 			})
 		})
 	}
-	switch {
-	case err == nil:
-		d.done[i] = false
-	case errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrNotExist), problem.KindOf(err) == problem.Refused:
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, fs.ErrNotExist) || problem.KindOf(err) == problem.Refused {
 		d.stays(st)
-		err = nil
+		return nil
 	}
 	return err
 }

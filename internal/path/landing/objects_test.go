@@ -295,3 +295,32 @@ func TestWhatIsTornAmongThePersonsObjectsDoesNotCountAsLanded(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyObjectsGetANameAmongThePersonsObjects, whatever else lies where git wrote them.
+func TestOnlyObjectsGetANameAmongThePersonsObjects(t *testing.T) {
+	r, o := plain(t)
+	aside := filepath.Join(r.CommonDir, "objects/tmp_objdir-sallyport-"+string(o.Landing))
+	others := []string{"pack/half", "ab/tmp_obj_1", "ab/" + strings.Repeat("0", 38), "abc/" + strings.Repeat("0", 38)}
+	l := &landing.Lander{Host: beside, Ops: meddle("git:import", true, func() {
+		for _, name := range others[:2] {
+			put(t, filepath.Join(aside, name), "no object", 0o444)
+		}
+		for _, name := range others[2:] {
+			if err := os.MkdirAll(filepath.Join(aside, name), 0o700); err != nil {
+				t.Error(err)
+			}
+		}
+	})}
+	j := &journal{}
+	if err := attempt(t, l, o, j); err != nil || j.row.State != landing.Landed {
+		t.Fatalf("%v, %+v", err, j.row)
+	}
+	for _, name := range others {
+		if _, err := os.Lstat(filepath.Join(r.CommonDir, "objects", name)); err == nil {
+			t.Errorf("%s is among them", name)
+		}
+	}
+	if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
+		t.Errorf("left: %+v, %v", left, err)
+	}
+}

@@ -306,6 +306,15 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 		if len(others) != 1 {
 			t.Errorf("kept beside it: %v", others)
 		}
+		desks, err := landing.Desks(r.Project)
+		for _, d := range desks {
+			if !d.Kept || strings.HasSuffix(d.Path, ".old") {
+				t.Errorf("it is left as %+v", d)
+			}
+		}
+		if want := map[bool]int{false: 1, true: 2}[outside]; err != nil || len(desks) != want {
+			t.Errorf("%d folders are left, %v; want %d", len(desks), err, want)
+		}
 	}
 }
 

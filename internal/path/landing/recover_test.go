@@ -150,6 +150,33 @@ func TestARecoveryThatCannotGoOnIsStrandedAndGoesOnLater(t *testing.T) {
 	}
 }
 
+// TestARecoveryThatTouchesNoFileDoesWithoutTheIndex: a git of the person's that has it is no reason to wait.
+func TestARecoveryThatTouchesNoFileDoesWithoutTheIndex(t *testing.T) {
+	for name, c := range map[string]struct {
+		make  func(*testing.T) (repo, landing.Order)
+		op    string
+		state landing.State
+	}{
+		"nothing has moved":       {plain, "desk:commit", landing.Undone},
+		"a branch alone":          {alone, "ref:update", landing.Landed},
+		"a branch alone, at rest": {alone, "desk:commit", landing.Undone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, o := c.make(t)
+			j := stopped(t, o, c.op)
+			lock := filepath.Join(r.GitDir, "index.lock")
+			put(t, lock, "theirs", 0o644)
+			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
+			if done, err := l.Recover(gittest.Context(t), *j.row, j.steps()); err != nil || done.State != c.state {
+				t.Errorf("%s %q, %v", done.State, done.Reason, err)
+			}
+			if raw, err := os.ReadFile(lock); string(raw) != "theirs" {
+				t.Errorf("their lock holds %q, %v", raw, err)
+			}
+		})
+	}
+}
+
 // TestAnIndexThatWasWrittenAndNotSwappedIsWrittenAgain: what a crash has left of it may be of another index by then.
 func TestAnIndexThatWasWrittenAndNotSwappedIsWrittenAgain(t *testing.T) {
 	r, o := plain(t)
@@ -256,6 +283,13 @@ func TestAFolderThatIsMadeForABranchHasTheRightsOfTheOneAbove(t *testing.T) {
 		}
 		if group := info.Sys().(*syscall.Stat_t).Gid; info.Mode() != os.ModeDir|shared || os.Geteuid() == 0 && group != 54321 {
 			t.Errorf("%s is %v, of the group %d", at, info.Mode(), group)
+		}
+	}
+	for _, at := range []string{"refs/heads/team/new", "logs/refs/heads/team/new"} {
+		if info, err := os.Stat(filepath.Join(r.CommonDir, at)); err != nil {
+			t.Error(err)
+		} else if info.Mode() != 0o660 {
+			t.Errorf("%s is %v", at, info.Mode())
 		}
 	}
 }

@@ -387,23 +387,34 @@ func TestWhatGoesBackIsNotHeldUpByWhatGitConvertsByNow(t *testing.T) {
 }
 
 func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
-	r, o := plain(t)
-	before := look(t, r.Top)
-	l := &landing.Lander{Host: beside}
-	computed, err := l.Compute(gittest.Context(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	no := errors.New("the database is read-only")
-	done, err := l.Land(gittest.Context(t), computed, landing.Steps{Journal: func(landing.Landing) error { return no }})
-	if !errors.Is(err, no) || done.State != "" {
-		t.Errorf("%q, %v", done.State, err)
-	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
-	if refs := refsBeside(t, r); refs != "" {
-		t.Errorf("the try has left %s", refs)
+	for name, alone := range map[string]bool{"somebody waits": false, "nobody waits any more": true} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			before := look(t, r.Top)
+			l := &landing.Lander{Host: beside}
+			computed, err := l.Compute(gittest.Context(t), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(gittest.Context(t))
+			defer cancel()
+			no := errors.New("the database is read-only")
+			done, err := l.Land(ctx, computed, landing.Steps{Journal: func(landing.Landing) error {
+				if alone {
+					cancel()
+				}
+				return no
+			}})
+			if !errors.Is(err, no) || done.State != "" {
+				t.Errorf("%q, %v", done.State, err)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if refs := refsBeside(t, r); refs != "" {
+				t.Errorf("the try has left %s", refs)
+			}
+		})
 	}
 }
 

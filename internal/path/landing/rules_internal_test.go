@@ -183,26 +183,29 @@ func TestOnlySoundEditsGetPastTheLastDoor(t *testing.T) {
 	}
 }
 
-// TestAnAttributeThatCannotBeCopiedIsNamed: what replaces a file has what the person has marked it with, or does not come.
+// TestAnAttributeThatCannotBeCopiedIsNamed: what replaces a file has what the person has marked it with, or does not come. What the kernel
+// labels it with is the kernel's business.
 func TestAnAttributeThatCannotBeCopiedIsNamed(t *testing.T) {
-	from, err := os.Create(filepath.Join(t.TempDir(), "marked"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer from.Close()
-	none, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // no device has attributes of a user's
+	none, err := os.Open("/proc/version") // it has no attributes, and gets none
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer none.Close()
-	if err := copyAttributes(int(from.Fd()), int(none.Fd())); err != nil {
-		t.Errorf("a file without attributes: %v", err)
-	}
-	if err := unix.Fsetxattr(int(from.Fd()), "user.mine", []byte("kept"), 0); err != nil {
-		t.Skipf("SKIPPED: no extended attributes here: %v", err)
-	}
-	if err := copyAttributes(int(from.Fd()), int(none.Fd())); err == nil || !strings.Contains(err.Error(), `"user.mine"`) {
-		t.Errorf("an attribute that was not written: %v", err)
+	for name, fails := range map[string]bool{"": false, "user.mine": true, "security.selinux": false} {
+		from, err := os.Create(filepath.Join(t.TempDir(), "marked"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		if name != "" {
+			if err := unix.Fsetxattr(int(from.Fd()), name, []byte("kept"), 0); err != nil {
+				t.Logf("no %s here: %v", name, err)
+				continue
+			}
+		}
+		if err := copyAttributes(int(from.Fd()), int(none.Fd())); (err != nil) != fails || fails && !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }
 
@@ -305,6 +308,71 @@ func TestGitIsToldTheStampOfAFileOnlyWhereAnEditWouldChangeIt(t *testing.T) {
 		}
 		if c.told && back.Sub(info.ModTime()) < tick {
 			t.Errorf("%s: told %v after it was written", name, back.Sub(info.ModTime()))
+		}
+	}
+}
+
+// TestAsRootAFileIsGivenToItsOwnerAndItsGroup: one of the two may be right already.
+func TestAsRootAFileIsGivenToItsOwnerAndItsGroup(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	at := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, was := range [][2]int{{0, 0}, {54321, 0}, {0, 54322}, {54321, 54322}} {
+		var st unix.Stat_t
+		err := errors.Join(os.Lchown(at, was[0], was[1]), chown(unix.AT_FDCWD, at, 54321, 54322), unix.Lstat(at, &st))
+		if err != nil || st.Uid != 54321 || st.Gid != 54322 {
+			t.Errorf("of %v it became %d:%d, %v", was, st.Uid, st.Gid, err)
+		}
+	}
+}
+
+// TestALandingIsUnfinishedUntilItsEnd, and a stranded one until a person has left it as it stands.
+func TestALandingIsUnfinishedUntilItsEnd(t *testing.T) {
+	for _, c := range []struct {
+		state       State
+		ended, want bool
+	}{
+		{"", false, false}, {Journaled, false, true}, {Stranded, false, true}, {Stranded, true, false},
+		{Landed, true, false}, {Undone, true, false}, {Landed, false, false}, {Undone, false, false},
+	} {
+		l := Landing{State: c.state}
+		if c.ended {
+			l.Ended = new(time.Time)
+		}
+		if l.Unfinished() != c.want {
+			t.Errorf("%q, ended %t: unfinished %t", c.state, c.ended, !c.want)
+		}
+	}
+}
+
+// TestPackedBranchesThatAreNoFileOrNeverEndAreNotRead: a sparse file costs nothing, and can claim as much as it likes.
+func TestPackedBranchesThatAreNoFileOrNeverEndAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	common, err := openFolder(dir, "sha1", uint32(os.Geteuid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer common.Close()
+	s, at := &site{common: common}, filepath.Join(dir, packedRefs)
+	for _, c := range []struct {
+		what string
+		make func() error
+		want error
+	}{
+		{"nothing", func() error { return nil }, nil},
+		{"a folder", func() error { return os.Mkdir(at, 0o700) }, ErrOddState},
+		{"a file", func() error { return errors.Join(os.Remove(at), os.WriteFile(at, []byte("refs\n"), 0o600)) }, nil},
+		{"a file without end", func() error { return os.Truncate(at, packedMax+1) }, ErrOddState},
+	} {
+		if err := c.make(); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.packed(); !errors.Is(err, c.want) {
+			t.Fatalf("%s: %v", c.what, err)
 		}
 	}
 }
