@@ -114,7 +114,7 @@ func TestATimeThatIsNotByTheUsersClockIsRefused(t *testing.T) {
 		"2026-02-01T24:00": "no time", "1770000000": "no time", "\x1b[2J\u202e": "no time", strings.Repeat("9", 1<<20): "no time",
 	} {
 		_, err := zone.Read(text, time.UTC)
-		if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), says) || len(err.Error()) > 300 || strings.ContainsAny(err.Error(), "\x1b\u202e") || problem.Of(err).Next != "sallyport schedule add --help" || !strings.Contains(err.Error(), "2026-05-01 09:00") || !strings.Contains(err.Error(), "the home's zone (UTC)") {
+		if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), says) || len(err.Error()) > 300 || strings.ContainsAny(err.Error(), "\x1b\u202e") || !strings.Contains(err.Error(), "2026-05-01 09:00") || !strings.Contains(err.Error(), "the home's zone (UTC)") {
 			t.Errorf("%.40q: %.400v", text, err)
 		}
 	}

@@ -23,18 +23,17 @@ type line struct{ cron.Schedule }
 
 // readCron reads five fields. Zones, names such as @daily and whatever else the library knows are not part of them.
 func readCron(spec string) (line, error) {
-	const next = "sallyport schedule add --help"
 	words := strings.Fields(strings.ToLower(spec)) // the library takes the H of THU for one of Jenkins'
 	if len(spec) > cronMax || len(words) != 5 || strings.Trim(strings.Join(words, ""), "abcdefghijklmnopqrstuvwxyz0123456789*,-/") != "" {
-		return line{}, problem.Errorf(problem.Usage, next, "%q is no cron line of five fields, such as 0 9 * * 1-5: minute, hour, day of the month, month, day of the week", inert.Short(spec, 60))
+		return line{}, problem.Errorf(problem.Usage, add, "%q is no cron line of five fields, such as 0 9 * * 1-5: minute, hour, day of the month, month, day of the week", inert.Short(spec, 60))
 	}
 
 	read, err := fields.Parse(strings.Join(words, " "))
 	if err != nil {
-		return line{}, problem.Errorf(problem.Usage, next, "%q is no cron line: %s", inert.Short(spec, 60), inert.Short(err.Error(), 200))
+		return line{}, problem.Errorf(problem.Usage, add, "%q is no cron line: %s", inert.Short(spec, 60), inert.Short(err.Error(), 200))
 	}
 	if read.Next(time.Unix(0, 0).UTC()).IsZero() {
-		return line{}, problem.Errorf(problem.Usage, next, "the cron line %q never comes: no month has such a day", inert.Short(spec, 60))
+		return line{}, problem.Errorf(problem.Usage, add, "the cron line %q never comes: no month has such a day", inert.Short(spec, 60))
 	}
 	return line{read}, nil
 }

@@ -37,6 +37,9 @@ const (
 	ahead       = 10 * 366 * 24 * time.Hour // how far off a run may lie
 )
 
+// add tells how to write one.
+const add = "sallyport schedule add --help"
+
 // New returns s with its first run, if all of it holds. first is a time by the user's clock, "" if none was given: that of the one
 // run, or the earliest that the first of many may have.
 func New(s Schedule, first string, now time.Time) (Schedule, error) {
@@ -56,7 +59,7 @@ func New(s Schedule, first string, now time.Time) (Schedule, error) {
 	if first != "" {
 		var err error
 		if earliest, err = zone.Read(first, loc); err != nil {
-			return s, err
+			return s, problem.Errorf(problem.Usage, add, "%w", err)
 		}
 		if earliest.Before(now.Truncate(time.Minute)) {
 			return s, problem.Errorf(problem.Usage, list, "%s has passed: the home's clock reads %s", zone.Format(earliest, loc), zone.Format(now, loc))
@@ -74,11 +77,10 @@ func New(s Schedule, first string, now time.Time) (Schedule, error) {
 
 // begin finds the first run, not before earliest unless that is zero.
 func (s *Schedule) begin(earliest, now time.Time) error {
-	const next = "sallyport schedule add --help"
 	switch s.Kind {
 	case Once:
 		if earliest.IsZero() || s.Spec != "" {
-			return problem.Errorf(problem.Usage, next, "a schedule that runs once needs the time of its run, and nothing else")
+			return problem.Errorf(problem.Usage, add, "a schedule that runs once needs the time of its run, and nothing else")
 		}
 		s.NextRun = earliest
 	case Interval:
@@ -100,7 +102,7 @@ func (s *Schedule) begin(earliest, now time.Time) error {
 		}
 		s.NextRun = line.next(after, zone.Load(s.Zone))
 	default:
-		return problem.Errorf(problem.Usage, next, "%q is no kind of schedule: cron, interval or once", inert.Short(string(s.Kind), 40))
+		return problem.Errorf(problem.Usage, add, "%q is no kind of schedule: cron, interval or once", inert.Short(string(s.Kind), 40))
 	}
 	return nil
 }
