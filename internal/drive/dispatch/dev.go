@@ -51,7 +51,7 @@ func (w wisher) tellDev(ctx context.Context, name, words, key string) (told stri
 	if swap.Request.Dev != name {
 		return "", problem.Errorf(problem.NotFound, "", "no dev agent %q works for you; it ends when another change is asked for", inert.Short(name, 60))
 	}
-	if swap.State.AtWork() {
+	if swap.State.WithAgent() {
 		return name + " has it.", w.Swaps.TellDev(ctx, swap, words)
 	}
 
@@ -129,7 +129,7 @@ func (d DevAgents) Yield(ctx context.Context, swap change.Row, dir string) error
 // elsewhere says why a dev agent hears nothing in its own chat now; "" if it does. One that works at its change again hears there what is
 // wanted, and one whose group has asked for another change has ended (SM-021).
 func (m maker) elsewhere(ctx context.Context, tx store.Tx) (why string, err error) {
-	if m.State.AtWork() {
+	if m.State.WithAgent() {
 		return m.Request.Dev + " works at " + string(m.ID) + " again", nil
 	}
 	last, found, err := ledger.LastSwap(ctx, tx, group.Folder(m.Request.Group))

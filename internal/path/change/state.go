@@ -123,8 +123,8 @@ func Open() (open []State) {
 	return open
 }
 
-// AtWork reports whether the agent of a change in this state is at work, or is about to be.
-func (s State) AtWork() bool {
+// WithAgent reports whether a change in this state is with its agent: that works, is about to, or stands still in the middle of it.
+func (s State) WithAgent() bool {
 	switch s {
 	case Requested, Preparing, Working, Paused, Blocked:
 		return true

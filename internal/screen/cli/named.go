@@ -42,10 +42,10 @@ var restsOn = map[string][]string{
 // open are the states in which something is still to happen to a change.
 var open = slices.DeleteFunc(slices.Clone(states), api.Final)
 
-// atWork are the states in which something moves by itself, and nothing is asked of anybody.
-var atWork = []string{api.Requested, api.Preparing, api.Working, api.Submitted}
+// byItself are the states in which something moves by itself, and nothing is asked of anybody.
+var byItself = []string{api.Requested, api.Preparing, api.Working, api.Submitted}
 
-// onlyLook are the verbs that change nothing: of several open changes they take the one at work, if there is just one.
+// onlyLook are the verbs that change nothing: of several open changes they take the one that moves by itself, if there is just one.
 var onlyLook = []string{"watch", "show", "diff", "log", "list"}
 
 // takesChange reports whether the first word of a usage line is the id of a change.
@@ -108,7 +108,7 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 	if err != nil {
 		return "", err
 	}
-	if moving := slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return !slices.Contains(atWork, r.State) }); len(moving) == 1 && slices.Contains(onlyLook, verb) {
+	if moving := slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return !slices.Contains(byItself, r.State) }); len(moving) == 1 && slices.Contains(onlyLook, verb) {
 		rows = moving
 	}
 	switch len(rows) {
