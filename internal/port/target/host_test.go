@@ -155,7 +155,7 @@ func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {
 		"an exit status":  {"echo first; echo; echo 'no such unit\033[31m' >&2; exit 3", `exit status 3: no such unit\x1b[31m`, 0},
 		"a signal":        {"kill -9 $$", "signal: killed", 0},
 		"no such program": {"exec ./no-such-program-at-all", "exit status 127", 0},
-		"too long":        {"echo waiting; sleep 60", "it did not end within 2s: waiting", 2 * time.Second},
+		"too long":        {"echo waiting; sleep 60", "it did not end within 6s: waiting", 6 * time.Second},
 		"too much output": {"head -c 17000000 /dev/zero; sleep 60", "more than 16 MiB", 0},
 		"no words":        {"exit 1", "the restart failed: exit 1: the command failed: exit status 1", 0},
 	} {

@@ -147,7 +147,7 @@ esac; done`}
 	if err := c.process.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.AnswerWithin, c.PauseWithin, c.Retries = time.Second, 200*time.Millisecond, 0
+	c.AnswerWithin, c.PauseWithin, c.Retries = 3*time.Second, 200*time.Millisecond, 0
 	v := session.Violated{CheckpointID: "chk-1", Severity: policy.Error, RequiresAck: true}
 	if d := c.Violated(t.Context(), v); d != (session.Delivery{Delivered: true}) {
 		t.Errorf("its pipe has room: %+v", d)
