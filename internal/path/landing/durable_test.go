@@ -85,6 +85,38 @@ func modesOfADesk(t *testing.T, r repo) {
 	}
 }
 
+// Where the git directory is on another file system, that of the work tree is brought to the disk too: what is laid out there before it
+// moves, and what has moved before the row is closed.
+func TestAWorkTreeApartIsOnTheDiskToo(t *testing.T) {
+	if _, err := os.Stat("/dev/shm"); err != nil {
+		t.Skipf("no second file system at /dev/shm: %v", err)
+	}
+	calls := disktest.Calls(t, func(dir string) {
+		apart, err := os.MkdirTemp("/dev/shm", "landing-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(apart) })
+		in := filepath.Join(apart, "in") // the host's repository comes beside it
+		if err := os.Mkdir(in, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		gitIn(t, dir, "", "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(in, "git"))
+		r := newRepo(t, dir, map[string]blob{"edit": text("1\n")})
+		o := r.order(t, map[string]blob{"edit": text("2\n")})
+		o.Landing = "lnd-0000dead"
+		l := &landing.Lander{Host: beside}
+		made, err := l.Compute(gittest.Context(t), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := l.Land(gittest.Context(t), made, (&journal{}).saying()); err != nil || done.State != landing.Landed {
+			t.Fatalf("%s %q, %v", done.State, done.Reason, err)
+		}
+	})
+	disktest.Ordered(t, calls, `say journal`, `syncfs \.`, `rename \.sallyport-lnd-0000dead/\d edit`, `syncfs \.`, `say close`)
+}
+
 // The way back of a branch that the landing made writes packed-refs anew: half of it would be other people's branches gone.
 func TestPackedBranchesAreOnTheDiskBeforeTheyAreSwapped(t *testing.T) {
 	calls := disktest.Calls(t, func(dir string) {

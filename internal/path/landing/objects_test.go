@@ -301,7 +301,7 @@ func TestOnlyObjectsGetANameAmongThePersonsObjects(t *testing.T) {
 	r, o := plain(t)
 	aside := filepath.Join(r.CommonDir, "objects/tmp_objdir-sallyport-"+string(o.Landing))
 	others := []string{"pack/half", "ab/tmp_obj_1", "ab/" + strings.Repeat("0", 38), "abc/" + strings.Repeat("0", 38)}
-	l := &landing.Lander{Host: beside, Ops: meddle("git:import", true, func() {
+	meddled := meddle("git:import", true, func() {
 		for _, name := range others[:2] {
 			put(t, filepath.Join(aside, name), "no object", 0o444)
 		}
@@ -310,7 +310,14 @@ func TestOnlyObjectsGetANameAmongThePersonsObjects(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	})}
+		put(t, filepath.Join(aside, "zz"), "no folder of objects", 0o444) // a file system in memory lists it first
+	})
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		if op == "git:again" {
+			t.Error("what git wrote was not all named at once")
+		}
+		return meddled.Do(op, do)
+	}}}
 	j := &journal{}
 	if err := attempt(t, l, o, j); err != nil || j.row.State != landing.Landed {
 		t.Fatalf("%v, %+v", err, j.row)

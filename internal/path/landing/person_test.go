@@ -3,6 +3,7 @@ package landing_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -844,6 +845,31 @@ func TestAFolderThatAPersonMadeStays(t *testing.T) {
 	}
 	if st, err := os.Stat(filepath.Join(r.Top, "new")); err != nil || st.Mode().Perm() != 0o700 || j.row.State != landing.Undone {
 		t.Errorf("%v, %v; %s %q", st, err, j.row.State, j.row.Reason)
+	}
+}
+
+// TestAFolderThatAPersonMovesAwayIsNotMadeAgain: it was there before, and what was to come into it does not land.
+func TestAFolderThatAPersonMovesAwayIsNotMadeAgain(t *testing.T) {
+	r := testRepo(t, map[string]blob{"dir/f": text("f\n")})
+	o := r.order(t, map[string]blob{"dir/deep/n": text("n\n")})
+	j := &journal{}
+	l := &landing.Lander{Host: beside, Ops: meddle("ref:update", true, func() {
+		if err := os.Rename(filepath.Join(r.Top, "dir"), filepath.Join(r.Top, "aside")); err != nil {
+			t.Error(err)
+		}
+	})}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "dir") || gitIn(t, r.Top, "", "rev-parse", "main") != string(o.Base) {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	want := []string{".", "aside", "aside/f"}
+	if got := slices.Sorted(maps.Keys(walk(t, r.Top, ".git"))); !slices.Equal(got, want) {
+		t.Errorf("there is %q, want %q", got, want)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
 }
 

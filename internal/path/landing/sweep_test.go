@@ -33,6 +33,7 @@ func TestOnlyFoldersOfLandingsAreTheirDesks(t *testing.T) {
 		filepath.Join(r.Top, ".sallyport-lnd-1"):               {Landing: "lnd-1"},
 		filepath.Join(objects, "tmp_objdir-sallyport-lnd-6"):   {Landing: "lnd-6", Aside: true},
 		filepath.Join(r.GitDir, "sallyport-other"):             {},
+		filepath.Join(r.GitDir, "sallyport-another"):           {}, // before those of landings, where names are in order
 		filepath.Join(r.GitDir, "lnd-7"):                       {},
 		filepath.Join(r.Top, "sallyport-lnd-8"):                {}, // a person's own folder
 		filepath.Join(r.GitDir, ".sallyport-lnd-9"):            {},
