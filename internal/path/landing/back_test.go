@@ -104,3 +104,28 @@ func TestAFileThatIsAsApprovedAlreadyStaysWhenTheRestGoesBack(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestAFileThatAPersonHasBroughtBackThemselvesIsNotToldAsChanged: it is what the way back would have brought.
+func TestAFileThatAPersonHasBroughtBackThemselvesIsNotToldAsChanged(t *testing.T) {
+	r, o := plain(t)
+	before, did, j := look(t, r.Top), false, &journal{}
+	l := &landing.Lander{Host: beside, Ops: failing(func(op string) error {
+		if op == "tree:undelete" && !did {
+			did = true
+			put(t, filepath.Join(r.Top, "gone"), "g\n", 0o644)
+		}
+		return nil
+	})}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if !did || j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed") {
+		t.Errorf("did %t, %s %q", did, j.row.State, j.row.Reason)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}

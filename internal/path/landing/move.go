@@ -363,8 +363,7 @@ func (d live) putBack(i int) error {
 		})
 	}
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, fs.ErrNotExist) || problem.KindOf(err) == problem.Refused {
-		d.stays(st)
-		return nil
+		return nil // what is there is theirs, and told in the end if it is another
 	}
 	return err
 }

@@ -249,6 +249,10 @@ func TestAPackIsNamedBeforeItsIndex(t *testing.T) {
 			}
 		}
 	}
+	half, folder := filepath.Join(dir, "aside/pack/tmp_pack_1"), filepath.Join(dir, "aside/pack/pack-9.pack")
+	if err := errors.Join(os.WriteFile(half, nil, 0o600), os.Mkdir(folder, 0o700)); err != nil {
+		t.Fatal(err)
+	}
 	common, err := openFolder(dir, "sha1", uint32(os.Geteuid()))
 	if err != nil {
 		t.Fatal(err)
@@ -373,6 +377,29 @@ func TestPackedBranchesThatAreNoFileOrNeverEndAreNotRead(t *testing.T) {
 		}
 		if _, _, err := s.packed(); !errors.Is(err, c.want) {
 			t.Fatalf("%s: %v", c.what, err)
+		}
+	}
+}
+
+// TestOnlyTwoNamesOfOneFileAreTwins: what git's own folder holds under the same name is theirs.
+func TestOnlyTwoNamesOfOneFileAreTwins(t *testing.T) {
+	dir := t.TempDir()
+	one, other := filepath.Join(dir, "one"), filepath.Join(dir, "other")
+	err := errors.Join(os.WriteFile(one, nil, 0o600), os.WriteFile(other, nil, 0o600), os.Link(one, filepath.Join(dir, "second name")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	common, err := openFolder(dir, "sha1", uint32(os.Geteuid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer common.Close()
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"one", "second name", true}, {"one", "one", true}, {"one", "other", false}, {"one", "none", false}, {"none", "one", false}, {"none", "none", false}} {
+		if (objects{&site{common: common}}).twins(c.a, c.b) != c.want {
+			t.Errorf("%s and %s are twins: %t", c.a, c.b, !c.want)
 		}
 	}
 }
