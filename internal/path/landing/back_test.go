@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/landing"
 )
 
@@ -127,5 +128,28 @@ func TestAFileThatAPersonHasBroughtBackThemselvesIsNotToldAsChanged(t *testing.T
 	}
 	if left := residue(t, r); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestFoldersOfABranchThatIsTakenBackGoAsFarAsTheyAreEmpty, as git removes them: another branch may have their name by then.
+func TestFoldersOfABranchThatIsTakenBackGoAsFarAsTheyAreEmpty(t *testing.T) {
+	for with, left := range map[string]string{"": "", "team/other": "team"} {
+		r, o := plain(t)
+		if with != "" {
+			gitIn(t, r.Top, "", "branch", with)
+		}
+		o.Branch, o.WorkTree, o.New = "team/deep/er/new", false, true
+		j := &journal{}
+		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, func() {})}
+		if err := attempt(t, l, o, j); err != nil || j.row.State != landing.Undone {
+			t.Fatalf("%v, %+v", err, j.row)
+		}
+		for _, in := range []string{"refs/heads", "logs/refs/heads"} {
+			for _, folder := range []string{"team", "team/deep", "team/deep/er"} {
+				if _, err := os.Stat(filepath.Join(r.CommonDir, in, folder)); (err == nil) != (folder == left) {
+					t.Errorf("beside %q, %s in %s: %v", with, folder, in, err)
+				}
+			}
+		}
 	}
 }
