@@ -16,7 +16,6 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
-	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/who/person/persontest"
 )
@@ -699,50 +698,41 @@ func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
 // advises, and go on.
 func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   func(t *testing.T, r repo)
-		want landing.State
+		do     func(t *testing.T, r repo)
+		want   landing.State
+		reason string
 	}{
 		"commit on top": {func(t *testing.T, r repo) {
 			put(t, filepath.Join(r.Top, "theirs"), "t", 0o644)
 			gitIn(t, r.Top, "", "add", "theirs")
 			gitIn(t, r.Top, "", "commit", "-qm", "theirs", "theirs")
-		}, landing.Landed},
-		"reset to the old": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "reset", "-q", "--hard", "HEAD~1") }, landing.Undone},
-		"reset to the new": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "reset", "-q", "--hard") }, landing.Landed},
+		}, landing.Landed, ""},
+		"reset to the old": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "reset", "-q", "--hard", "HEAD~1") }, landing.Undone, "sallyport stopped in the middle of the landing"},
+		"reset to the new": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "reset", "-q", "--hard") }, landing.Landed, ""},
 		"go elsewhere and commit": {func(t *testing.T, r repo) {
 			gitIn(t, r.Top, "", "reset", "-q", "--hard", "HEAD~1")
 			put(t, filepath.Join(r.Top, "a.txt"), "theirs", 0o644)
 			gitIn(t, r.Top, "", "commit", "-qam", "theirs")
-		}, landing.Undone},
+		}, landing.Undone, "sallyport stopped in the middle of the landing"},
 	} {
 		for _, op := range []string{"ref:update", "tree:replace", "tree:add", "index:swap"} {
 			t.Run(name+" after "+op, func(t *testing.T) {
-				w := &world{template: t.TempDir()}
-				made, o := rich(t, w.template)
+				r, o := rich(t, t.TempDir())
 				for _, words := range []string{"add -A", "commit -qm clean"} { // a reset takes what is uncommitted with it
-					gitIn(t, w.template, "", strings.Fields(words)...)
+					gitIn(t, r.Top, "", strings.Fields(words)...)
 				}
-				w.made, w.order = made, o
-				at := indexOf(t, w, op)
-				r, o := w.copy(t)
-				j := &journal{}
-				crash := &disktest.Crash{At: at, After: true}
-				if crashed, err := disktest.Run(func() error { return attempt(t, &landing.Lander{Host: beside, Ops: crash.Ops()}, o, j) }); !crashed || err != nil {
-					t.Fatal(crashed, err)
-				}
-				if err := os.Remove(filepath.Join(r.GitDir, "index.lock")); err != nil {
-					t.Fatal(err)
-				}
+				j := stopped(t, o, op)
+				unlockedByHand(t, r)
 				c.do(t, r)
-				tip := gitIn(t, r.Top, "", "rev-parse", "main")
-				l := &landing.Lander{Host: beside, Wait: 100 * time.Millisecond}
-				if _, err := l.Recover(gittest.Context(t), *j.row, j.steps()); err != nil {
-					t.Fatal(err)
+				tip, stood := gitIn(t, r.Top, "", "rev-parse", "main"), look(t, r.Top)
+				recoverAll(t, j, disk.Ops{})
+				if j.row.State != c.want || j.row.Reason != c.reason {
+					t.Errorf("%s %q, want %s %q", j.row.State, j.row.Reason, c.want, c.reason)
 				}
-				if j.row.State != c.want {
-					t.Errorf("%s %q, want %s", j.row.State, j.row.Reason, c.want)
+				if d := differ(look(t, r.Top), stood); d != "" && name != "commit on top" { // whose files are brought up to it
+					t.Error(d)
 				}
-				if got := gitIn(t, r.Top, "", "rev-parse", "main"); name != "reset to the new" && got != tip {
+				if got := gitIn(t, r.Top, "", "rev-parse", "main"); got != tip {
 					t.Errorf("the person's branch was moved from %s to %s", tip, got)
 				}
 				if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "" {

@@ -25,39 +25,6 @@ func unlockedByHand(t *testing.T, r repo) {
 	}
 }
 
-// TestWhatAPersonsGitHasDoneSinceACrashIsNotDoneAgain: their reset made the paths new, or old, and nothing is left to tell them of.
-func TestWhatAPersonsGitHasDoneSinceACrashIsNotDoneAgain(t *testing.T) {
-	for name, c := range map[string]struct {
-		op, to string
-		state  landing.State
-		reason string
-	}{
-		"reset to the new": {"ref:update", "main", landing.Landed, ""},
-		"reset to the old": {"tree:add", "main~1", landing.Undone, "sallyport stopped in the middle of the landing"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, o := rich(t, t.TempDir())
-			for _, words := range []string{"add -A", "commit -qm clean"} { // a reset takes what is uncommitted with it
-				gitIn(t, r.Top, "", strings.Fields(words)...)
-			}
-			j := stopped(t, o, c.op)
-			unlockedByHand(t, r)
-			gitIn(t, r.Top, "", "reset", "-q", "--hard", c.to)
-			want := look(t, r.Top)
-			recoverAll(t, j, disk.Ops{})
-			if j.row.State != c.state || j.row.Reason != c.reason {
-				t.Errorf("%s %q", j.row.State, j.row.Reason)
-			}
-			if d := differ(look(t, r.Top), want); d != "" {
-				t.Error(d)
-			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
-		})
-	}
-}
-
 // TestWhatAPersonUndoesOfABranchThatIsNewIsTold: nothing of it is moved, and it is not as approved.
 func TestWhatAPersonUndoesOfABranchThatIsNewIsTold(t *testing.T) {
 	for name, c := range map[string]struct{ path, file, text string }{
