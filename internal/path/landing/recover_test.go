@@ -91,6 +91,24 @@ func TestAPathThatCannotFollowAPersonsCommitIsTold(t *testing.T) {
 	}
 }
 
+// TestEachPathThatFollowsAPersonsCommitIsLookedAt, also those behind one that their commit has as it was.
+func TestEachPathThatFollowsAPersonsCommitIsLookedAt(t *testing.T) {
+	r, o := plain(t)
+	j := stopped(t, o, "index:write")
+	unlockedByHand(t, r)
+	gitIn(t, r.Top, "", "update-ref", "refs/heads/main", string(r.approve(t, j.row.NewCommit, map[string]blob{"a": text("a\n")})))
+	rename("mine")(filepath.Join(r.Top, "dir/f"))
+	recoverAll(t, j, disk.Ops{})
+	if j.row.State != landing.Landed || j.row.Reason != "dir/f was changed meanwhile, and stays as you have it" {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	for path, want := range map[string]string{"a": "a\n", "dir/f": "mine", "new/n": "n\n"} {
+		if raw, err := os.ReadFile(filepath.Join(r.Top, path)); string(raw) != want {
+			t.Errorf("%s holds %q, %v", path, raw, err)
+		}
+	}
+}
+
 // TestARecoveryThatCannotGoOnIsStrandedAndGoesOnLater: a git of the person's has the index, and it is left in peace.
 func TestARecoveryThatCannotGoOnIsStrandedAndGoesOnLater(t *testing.T) {
 	r, o := plain(t)
