@@ -202,6 +202,7 @@ type Rollback struct {
 // Waiting narrows a list of approvals to those that wait.
 type Waiting struct {
 	Pending bool `json:"pending"`
+	Limit   int  `json:"limit"` // 0 = the daemon's default
 }
 
 // Entries asks for a part of the audit, oldest first.

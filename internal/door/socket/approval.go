@@ -18,7 +18,7 @@ import (
 
 // Approvals is what a person is asked, and takes what they say.
 type Approvals interface {
-	Approvals(ctx context.Context, pendingOnly bool) ([]approval.Approval, error)
+	Approvals(ctx context.Context, pendingOnly bool, limit int) ([]approval.Approval, error)
 	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
 	Approval(ctx context.Context, ref string) (approval.Approval, proposal.Proposal, error)
 	// AskedOf is the group whose change an approval, or that of a change, is about, if by may answer it at this moment; "" otherwise.
@@ -40,7 +40,7 @@ type approvals struct {
 
 // list has what is asked about strangers and places among it (CH-058).
 func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]api.Approval, error) {
-	rows, err := n.part.Approvals(ctx, in.Pending)
+	rows, err := n.part.Approvals(ctx, in.Pending, min(in.Limit, listMax))
 	if err != nil || n.places == nil {
 		return each(rows, approvalOf), err
 	}
@@ -52,6 +52,9 @@ func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]a
 	}
 	all := append(each(asked, admissionOf), each(rows, approvalOf)...)
 	slices.SortStableFunc(all, func(a, b api.Approval) int { return b.Asked.Compare(a.Asked) })
+	if in.Limit > 0 && len(all) > in.Limit {
+		all = all[:in.Limit]
+	}
 	return all, err
 }
 

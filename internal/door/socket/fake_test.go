@@ -178,8 +178,8 @@ func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t superv
 	return v.shell(ctx, t.Slave)
 }
 
-func (v *verbs) Approvals(_ context.Context, pendingOnly bool) ([]approval.Approval, error) {
-	return []approval.Approval{{ID: "apr-00000001", Decision: approval.Pending}}, v.note(audit.Actor{}, "approvals %t", pendingOnly)
+func (v *verbs) Approvals(_ context.Context, pendingOnly bool, limit int) ([]approval.Approval, error) {
+	return []approval.Approval{{ID: "apr-00000001", Decision: approval.Pending}}, v.note(audit.Actor{}, "approvals %t, %d", pendingOnly, limit)
 }
 
 func (v *verbs) Approval(_ context.Context, ref string) (approval.Approval, proposal.Proposal, error) {

@@ -249,9 +249,9 @@ func TestEveryVerbReachesTheController(t *testing.T) {
 			return client.Do(ctx, c, api.ApprovalRework, api.Reason{Of: "apr-00000001", Reason: "bolder"})
 		}, `rework apr-00000001 "bolder", command line`},
 		"approvals": {func(c *client.Client) error {
-			_, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true})
+			_, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true, Limit: 20_000})
 			return err
-		}, "approvals true"},
+		}, "approvals true, 10000"},
 		"checkpoints": {func(c *client.Client) error {
 			_, err := client.Call(ctx, c, api.CheckpointList, "chg-00000001")
 			return err

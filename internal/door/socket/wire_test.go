@@ -512,13 +512,19 @@ func TestAUserWhoAsksTooOftenIsToldSo(t *testing.T) {
 // aged is what is asked, with what was asked about strangers among it.
 type aged struct{ *verbs }
 
-func (aged) Approvals(context.Context, bool) ([]approval.Approval, error) {
+func (aged) Approvals(context.Context, bool, int) ([]approval.Approval, error) {
 	return []approval.Approval{{ID: "apr-1", Asked: time.Unix(100, 0)}, {ID: "apr-2", Asked: time.Unix(300, 0)}}, nil
 }
 
 func TestWhatIsAskedIsListedNewestFirst(t *testing.T) {
-	rows, err := approvals{aged{&verbs{}}, &strangers{}}.list(t.Context(), audit.Actor{}, api.Waiting{})
-	if err != nil || len(rows) != 2 || rows[0].ID != "apr-2" || rows[1].ID != "apr-1" {
-		t.Errorf("%+v, %v", rows, err)
+	for limit, want := range map[int]string{0: "apr-2 apr-1", 1: "apr-2", 3: "apr-2 apr-1"} {
+		rows, err := approvals{aged{&verbs{}}, &strangers{}}.list(t.Context(), audit.Actor{}, api.Waiting{Limit: limit})
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.ID)
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("at most %d: %q, %v", limit, got, err)
+		}
 	}
 }

@@ -43,7 +43,7 @@ func TestOfTwoRollbacksOneIsDoneAndTheOtherEndsWithAnAnswer(t *testing.T) {
 		if want := string(chg) + " was rolled back already, by " + string(second); d.Change.Reason != want || d.Change.Next != "sallyport change show "+string(second) {
 			t.Errorf("it ended with %q, next %q; want %q", d.Change.Reason, d.Change.Next, want)
 		}
-		if all, err := c.Approvals(t.Context(), true); err != nil || len(all) > 0 {
+		if all, err := c.Approvals(t.Context(), true, 0); err != nil || len(all) > 0 {
 			t.Errorf("still asked of a person: %v, %v", all, err)
 		}
 	})

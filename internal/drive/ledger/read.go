@@ -69,10 +69,10 @@ func (l *Ledger) Checkpoint(ctx context.Context, ref id.Checkpoint) (out checkpo
 	return out, err
 }
 
-// Approvals returns newest first; pending only, or all.
-func (l *Ledger) Approvals(ctx context.Context, pendingOnly bool) (out []approval.Approval, err error) {
+// Approvals returns newest first; pending only, or all; limit 0 = 100.
+func (l *Ledger) Approvals(ctx context.Context, pendingOnly bool, limit int) (out []approval.Approval, err error) {
 	err = l.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Approvals(ctx, pendingOnly, 0)
+		out, err = tx.Approvals(ctx, pendingOnly, limit)
 		return err
 	})
 	return out, err

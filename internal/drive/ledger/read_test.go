@@ -65,7 +65,7 @@ func TestWhatIsStoredOfAChangeIsRead(t *testing.T) {
 	rows, err1 := b.List(t.Context(), change.Filter{States: []change.State{change.Failed}})
 	cps, err2 := b.Checkpoints(t.Context(), row.ID)
 	one, err3 := b.Checkpoint(t.Context(), cp.ID)
-	open, err4 := b.Approvals(t.Context(), true)
+	open, err4 := b.Approvals(t.Context(), true, 0)
 	runs, err5 := b.Sessions(t.Context(), row.ID)
 	offered, err6 := b.Proposal(t.Context(), row.ID)
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {

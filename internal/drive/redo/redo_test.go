@@ -102,7 +102,7 @@ func TestAnAgentIsToldWhatDidNotApplyAndGoesOnAsWhoItWas(t *testing.T) {
 		if len(d.Sessions) != 1 || d.Sessions[0].ID != first.Sessions[0].ID || d.Sessions[0].Attempt != 2 {
 			t.Errorf("its sessions are %+v", d.Sessions)
 		}
-		if all, err := c.Approvals(t.Context(), false); err != nil || !slices.ContainsFunc(all, func(a approval.Approval) bool {
+		if all, err := c.Approvals(t.Context(), false, 0); err != nil || !slices.ContainsFunc(all, func(a approval.Approval) bool {
 			return a.ID == first.Approval.ID && a.Decision == approval.Void
 		}) {
 			t.Errorf("the approvals are %+v, %v", all, err)
@@ -306,7 +306,7 @@ func TestASessionThatIsResumedAfterARedoKeepsWhatTheBranchHasGot(t *testing.T) {
 		h.Commits("page.txt", drivetest.Pages("5", "ann"), "Mine")
 		h.Redo(c, chg)
 		d := h.Is(c, chg, change.Working)
-		if all, err := c.Approvals(t.Context(), true); err != nil || len(all) > 0 {
+		if all, err := c.Approvals(t.Context(), true, 0); err != nil || len(all) > 0 {
 			t.Errorf("what was asked before is still asked: %+v, %v", all, err)
 		}
 		if err := c.Cancel(t.Context(), chg, h.By(), ""); err != nil {

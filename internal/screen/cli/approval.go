@@ -32,14 +32,16 @@ func oneQuestion(words []string) (err error) {
 
 func newApprovalListCommand(a *app) *cobra.Command {
 	var all bool
+	var limit int
 	cmd := a.remote("list", "list what waits for your yes or no", `Lists what waits for an answer, newest first: changes that have not landed, and strangers and
 places on a platform. With --all those that were answered are listed too, with who answered and why.
+At most 100 are listed unless --limit says otherwise.
 
 Next: "sallyport approval show APPROVAL" shows what one is about, and how it is answered. "sallyport
 approve" and "sallyport refuse" answer it. What is about a stranger or a place is also answered in
 the chat where its card stands; yours is "sallyport chat host".`,
 		"  sallyport approval list\n  sallyport approval list --all --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
-			rows, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: !all})
+			rows, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: !all, Limit: limit})
 			if err != nil || a.document(rows) {
 				return err
 			}
@@ -71,6 +73,7 @@ the chat where its card stands; yours is "sallyport chat host".`,
 			return nil
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "list those that were answered too")
+	cmd.Flags().IntVar(&limit, "limit", 0, "list at most `N` (default 100)")
 	return cmd
 }
 

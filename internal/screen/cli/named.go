@@ -14,7 +14,7 @@ import (
 const (
 	changeIDLength = len("chg-1a2b3c4d")
 	shortestPart   = 3      // characters of an id that are looked up without its prefix
-	lookedUp       = 10_000 // changes, newest first
+	lookedUp       = 10_000 // changes, or approvals, newest first
 	namedMax       = 5      // ids that an error lists
 )
 
@@ -167,7 +167,7 @@ func wholeID(ctx context.Context, c *client.Client, part string, approvals bool)
 		add(r.ID, "chg-")
 	}
 	if approvals {
-		asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{})
+		asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Limit: lookedUp})
 		if err != nil {
 			return "", err
 		}
