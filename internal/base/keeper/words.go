@@ -190,7 +190,7 @@ func (l *Line) Asked(ctx context.Context, change string) error {
 }
 
 // Confirm confirms the trial by its code; by is who, for the record. left is how many more wrong codes there may be: with none left the
-// keeper goes back. A word that has not the form of a code (IsCode) is no try. Errors: ErrCode, besides HandOver's.
+// keeper goes back. A word that has not the form of a code (code.Is) is no try. Errors: ErrCode, besides HandOver's.
 func (l *Line) Confirm(ctx context.Context, change, code string, by json.RawMessage) (left int, err error) {
 	r, err := l.ask(ctx, wordConfirm, ask{Change: change, Code: code, By: by})
 	return r.Left, err

@@ -23,8 +23,8 @@ type strangers struct {
 	told        []string
 }
 
-func (p *strangers) Waiting(context.Context) ([]question.Question, error)  { return p.waits, nil }
-func (p *strangers) Answered(context.Context) ([]question.Question, error) { return p.over, nil }
+func (p *strangers) Waiting(context.Context) ([]question.Question, error)       { return p.waits, nil }
+func (p *strangers) Answered(context.Context, int) ([]question.Question, error) { return p.over, nil }
 
 func (p *strangers) Question(_ context.Context, of id.Question) (question.Question, error) {
 	for _, q := range append(p.waits, p.over...) {

@@ -40,20 +40,21 @@ type approvals struct {
 
 // list has what is asked about strangers and places among it (CH-058).
 func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]api.Approval, error) {
-	rows, err := n.part.Approvals(ctx, in.Pending, min(in.Limit, listMax))
+	limit := min(in.Limit, listMax)
+	rows, err := n.part.Approvals(ctx, in.Pending, limit)
 	if err != nil || n.places == nil {
 		return each(rows, approvalOf), err
 	}
 	asked, err := n.places.Waiting(ctx)
 	if err == nil && !in.Pending {
 		var before []question.Question
-		before, err = n.places.Answered(ctx)
+		before, err = n.places.Answered(ctx, limit)
 		asked = append(asked, before...)
 	}
 	all := append(each(asked, admissionOf), each(rows, approvalOf)...)
 	slices.SortStableFunc(all, func(a, b api.Approval) int { return b.Asked.Compare(a.Asked) })
-	if in.Limit > 0 && len(all) > in.Limit {
-		all = all[:in.Limit]
+	if limit > 0 && len(all) > limit {
+		all = all[:limit]
 	}
 	return all, err
 }

@@ -27,7 +27,7 @@ type Places interface {
 	// Waiting returns the questions about strangers and places that wait for their answer, oldest first.
 	Waiting(ctx context.Context) ([]question.Question, error)
 	// Answered returns those that have ended, newest first.
-	Answered(ctx context.Context) ([]question.Question, error)
+	Answered(ctx context.Context, limit int) ([]question.Question, error)
 	// Question returns one of them, whether it waits or not. Errors: not found.
 	Question(ctx context.Context, of id.Question) (question.Question, error)
 	// Answer answers one in words that its card takes, and says what came of it. Errors: usage, conflict if it was answered.

@@ -1,6 +1,7 @@
 package channels
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,13 +28,13 @@ func (p Places) Question(ctx context.Context, of id.Question) (q question.Questi
 	return q, err
 }
 
-// answeredShown is how many questions that were answered are listed.
+// answeredShown is how many questions that were answered are listed unless somebody asks for another number.
 const answeredShown = 100
 
-// Answered returns the questions about strangers and places that have ended, the newest first.
-func (p Places) Answered(ctx context.Context) (all []question.Question, err error) {
+// Answered returns the questions about strangers and places that have ended, the newest first; limit 0 = 100.
+func (p Places) Answered(ctx context.Context, limit int) (all []question.Question, err error) {
 	err = p.DB.Read(ctx, func(tx store.Tx) error {
-		all, err = tx.EndedQuestions(ctx, answeredShown, question.Sender, question.Channel)
+		all, err = tx.EndedQuestions(ctx, cmp.Or(limit, answeredShown), question.Sender, question.Channel)
 		return err
 	})
 	return all, err

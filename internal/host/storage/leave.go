@@ -119,7 +119,7 @@ func open(going []change.Row) error {
 	}
 	names := make([]string, 0, len(going))
 	for _, c := range going {
-		names = append(names, fmt.Sprintf("%s has not ended (%s)", c.ID, c.State))
+		names = append(names, fmt.Sprintf("%s has not ended (%s)", c.ID, c.State.Words()))
 	}
 	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended: %s", strings.Join(names, ", "))
 }

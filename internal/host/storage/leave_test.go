@@ -88,7 +88,7 @@ func TestNothingIsLeftBehindBeforeEveryChangeHasEnded(t *testing.T) {
 		o.add(change.Failed, time.Hour)
 		first, _ := o.add(state, time.Hour)
 		_, err := o.Leave(t.Context(), "", ann)
-		if want := fmt.Sprintf("nothing is removed before every change has ended: %s has not ended (%s)", first, state); problem.KindOf(err) != problem.Conflict || err.Error() != want || problem.Of(err).Next != "sallyport change "+verb+" "+string(first) {
+		if want := fmt.Sprintf("nothing is removed before every change has ended: %s has not ended (%s)", first, state.Words()); problem.KindOf(err) != problem.Conflict || err.Error() != want || problem.Of(err).Next != "sallyport change "+verb+" "+string(first) {
 			t.Errorf("%s: %v, next %q", state, err, problem.Of(err).Next)
 		}
 		second, _ := o.add(change.Paused, time.Hour)

@@ -38,6 +38,7 @@ type daemon struct {
 	err        error
 	stream     string
 	cut        bool // a watch has no end
+	older      bool // it knows no limit of approvals
 	accepted   api.Change
 	run        api.Run
 	taken      api.Checkpoint // what restore and checkpoint now answer
@@ -194,7 +195,15 @@ func (d *daemon) routes(mux *http.ServeMux) {
 		d.note("resume session " + r.PathValue("id") + body(r))
 		return d.accepted
 	})
-	answer("GET /v1/approvals", func(*http.Request) any { return []api.Approval{d.question.Approval} })
+	mux.HandleFunc("GET /v1/approvals", func(w http.ResponseWriter, r *http.Request) {
+		if d.older && r.URL.Query().Has("limit") {
+			p, status := api.ProblemOf(problem.Errorf(problem.Usage, "sallyport help", `"limit" is not a parameter of /v1/approvals`))
+			w.WriteHeader(status)
+			json.NewEncoder(w).Encode(p)
+			return
+		}
+		json.NewEncoder(w).Encode([]api.Approval{d.question.Approval})
+	})
 	answer("GET /v1/approvals/{ref}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.question })
 	answer("POST /v1/approvals/{id}/approve", func(r *http.Request) any { d.note("approve " + body(r)); return struct{}{} })
 	answer("POST /v1/approvals/{id}/answer", func(r *http.Request) any {

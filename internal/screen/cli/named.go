@@ -168,6 +168,9 @@ func wholeID(ctx context.Context, c *client.Client, part string, approvals bool)
 	}
 	if approvals {
 		asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Limit: lookedUp})
+		if problem.KindOf(err) == problem.Usage { // an earlier release, which lists the newest hundred
+			asked, err = client.Call(ctx, c, api.ApprovalList, api.Waiting{})
+		}
 		if err != nil {
 			return "", err
 		}

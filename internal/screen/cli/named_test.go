@@ -127,6 +127,12 @@ func TestTheBeginningOfAnIDIsEnoughWhereOnlyOneBeginsSo(t *testing.T) {
 	if got := d.cli("change", "pause", "zz0"); got.code != exitUsage || !strings.Contains(got.err, `"zz0" begins 2 ids: chg-zz000002, chg-zz000003`) {
 		t.Errorf("two begin so: %+v", got)
 	}
+	_, d.question = waiting()
+	for _, d.older = range []bool{false, true} {
+		if got := d.cli("approval", "show", "apr-0"); got.code != exitDone {
+			t.Errorf("an approval, of an older daemon %t: %+v", d.older, got)
+		}
+	}
 	if got := d.cli("change", "pause", "zzz"); got.code != exitUsage || !strings.Contains(got.err, "no change has an id that begins with \"zzz\"\nnext: sallyport change list\n") {
 		t.Errorf("none begins so: %+v", got)
 	}
