@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/audit/audittest"
+	"sallyport/internal/base/rapidtest"
 )
 
 // chain returns n entries as a store appends them.
@@ -66,7 +67,7 @@ func TestTamperingIsFoundAndNamed(t *testing.T) {
 }
 
 func TestAHashDoesNotDependOnHowATimeIsWritten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		e := audit.Entry{At: time.UnixMilli(rapid.Int64Range(0, 4e12).Draw(t, "ms")).UTC(), Verb: rapid.String().Draw(t, "verb"), Hash: "any"}
 		other := e
 		other.Hash = ""

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/rapidtest"
 )
 
 func report(marks []audit.Mark, entries []audit.Entry) audit.Report {
@@ -56,7 +57,7 @@ func alter(t *rapid.T, e *audit.Entry) {
 
 // The marks are of some commits, and always of the last: that is what lies beside a database.
 func TestRandomTamperingIsAlwaysFound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		all := chain(rapid.IntRange(1, 30).Draw(t, "entries"))
 		var marks []audit.Mark
 		for i, e := range all {
@@ -97,7 +98,7 @@ func TestRandomTamperingIsAlwaysFound(t *testing.T) {
 }
 
 func TestAShorterRecordIsNoFaultAndALongerOneIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		all := chain(rapid.IntRange(2, 30).Draw(t, "entries"))
 		known := rapid.IntRange(1, len(all)-1).Draw(t, "known")
 		mark := func(i int) []audit.Mark { return []audit.Mark{{Seq: all[i].Seq, Hash: all[i].Hash}} }

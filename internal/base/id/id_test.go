@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 )
 
 const base36 = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -140,7 +141,7 @@ func TestASlugIsSafeAnywhere(t *testing.T) {
 			t.Errorf("%q became %q, want %q", in, got, want)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		in := rapid.String().Draw(t, "name")
 		s := id.Slug(in)
 		if s == "" || len(s) > 32 || strings.Trim(s, base36+"-") != "" || s[0] == '-' || s[len(s)-1] == '-' || strings.Contains(s, "--") {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/inert"
+	"sallyport/internal/base/rapidtest"
 )
 
 func TestLineShowsWhatATerminalWouldObey(t *testing.T) {
@@ -141,7 +142,7 @@ func FuzzNothingDangerousIsShown(f *testing.F) {
 }
 
 func TestWriterIsTheSameHoweverTheTextIsCut(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
 		var out bytes.Buffer
 		w := inert.NewWriter(&out, false)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/rule/right"
@@ -211,7 +212,7 @@ func TestNobodyIsHeardWhomTheRulesKeepOut(t *testing.T) {
 		return fmt.Sprintf("%s %s %s %s", rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "group"), rapid.SampledFrom([]string{"pattern/.", "pattern/x", "pattern/(", "mention", "mention-sticky"}).Draw(t, "mode"),
 			rapid.SampledFrom([]string{"all", "known"}).Draw(t, "scope"), rapid.SampledFrom([]string{"drop", "accumulate"}).Draw(t, "ignored"))
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(line, 0, 3).Draw(t, "wirings")
 		policy := conversation.Policy(rapid.SampledFrom([]string{"strict", "request_approval", "public", ""}).Draw(t, "policy"))
 		p := wiring.Compile(rapid.SampledFrom([]conversation.Kind{conversation.Direct, conversation.Group, conversation.Threaded}).Draw(t, "kind"), policy, read(lines...))

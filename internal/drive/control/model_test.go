@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
@@ -355,6 +356,6 @@ func TestNoSequenceOfVerbsAndFaultsEndsInADeadEnd(t *testing.T) {
 			r.Fatalf("%s", strings.Join(wrong, "\n"))
 		}
 	}
-	rapid.Check(t, check)
+	rapidtest.Check(t, check)
 	t.Logf("%d sequences ran", ran)
 }

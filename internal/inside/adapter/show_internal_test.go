@@ -12,13 +12,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/port/agent"
 )
 
 // TestWhatAnAgentSaysIsNeverTakenForAnAnswer is the border: whatever is shown, in whatever pieces, no line of it begins as an
 // answer does, none has a control character, and none is long.
 func TestWhatAnAgentSaysIsNeverTakenForAnAnswer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		var out strings.Builder
 		s := newShown(&out)
 		piece := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
@@ -51,7 +52,7 @@ func TestWhatAnAgentSaysIsNeverTakenForAnAnswer(t *testing.T) {
 
 // TestWordsAreWholeInWhateverPiecesTheyCome holds that nothing of them is lost where a line is broken.
 func TestWordsAreWholeInWhateverPiecesTheyCome(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		// Long words have no space to be broken at, and their characters one to four bytes.
 		word := rapid.Custom(func(t *rapid.T) string {
 			return strings.Repeat(rapid.StringOfN(rapid.RuneFrom([]rune("abcäöü漢🙂.,")), 1, 7, -1).Draw(t, "syllable"), rapid.IntRange(1, 60).Draw(t, "times"))

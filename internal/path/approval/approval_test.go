@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/who/person"
@@ -254,7 +255,7 @@ func TestWhatEndsOtherwiseWaitsForNobody(t *testing.T) {
 // Whatever is said in whatever order: at most one is open, what was decided stays, and
 // an approval holds only the digest it was asked about.
 func TestApprovalsHoldTheirRulesInAnyOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		tx := &table{}
 		ctx := context.Background()
 		current, n := proposal.Proposal{}, 0

@@ -12,10 +12,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -101,7 +101,7 @@ func oracle(t *testing.T, folder string) git.OID {
 }
 
 func TestACheckpointIsWhatGitWouldAdd(t *testing.T) {
-	disktest.Cases(t, 25)
+	rapidtest.Cases(t, 25)
 	persontest.Ordinary(t, "files and folders without rights are shut to their owner")
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestACheckpointIsWhatGitWouldAdd(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			rapid.Check(t, func(r *rapid.T) {
+			rapidtest.Check(t, func(r *rapid.T) {
 				n++
 				change := id.Change(fmt.Sprintf("chg-%08d", n))
 				base, err := host.Import(gittest.Context(t), "test:base", git.Import{Ref: "refs/sallyport/test/base", Writes: tree(r), Author: author, Committer: author})

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/who/person/persontest"
 )
@@ -64,11 +64,11 @@ func genTree(t *rapid.T, label string) map[string]blob {
 // TestLandingAndRollingBackIsByteIdenticalForAnyTrees draws two trees: what lands is the second one
 // (git's own write-tree says so), and what rolling back leaves is the first one, to the last bit of its modes.
 func TestLandingAndRollingBackIsByteIdenticalForAnyTrees(t *testing.T) {
-	disktest.Cases(t, 40)
+	rapidtest.Cases(t, 40)
 	persontest.Ordinary(t, "odd modes shut files to their owner")
 	dir := t.TempDir()
 	n := 0
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		n++
 		top := filepath.Join(dir, fmt.Sprint(n))
 		if err := os.Mkdir(top, 0o755); err != nil {

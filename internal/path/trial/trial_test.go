@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/trust"
 	"sallyport/internal/who/group"
@@ -64,7 +65,7 @@ func TestAskingAndHearingMoveTheDeadline(t *testing.T) {
 
 // TestNothingMovesADeadlinePastTheCap is I6 for every order of what can happen, whatever the clocks say.
 func TestNothingMovesADeadlinePastTheCap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		seconds := func(name string, from, to int) time.Duration {
 			return time.Duration(rapid.IntRange(from, to).Draw(t, name)) * time.Second
 		}

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -122,7 +123,7 @@ func TestAWorkspaceOnADeltaIsTheOneOnAFullBase(t *testing.T) {
 		plain := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "plain"), Strategy: m.Strategy()})
 		h := newHistory(t)
 		n, deepest := 0, 0
-		rapid.Check(t, func(r *rapid.T) {
+		rapidtest.Check(t, func(r *rapid.T) {
 			if n++; n > often() {
 				return
 			}

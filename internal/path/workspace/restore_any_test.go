@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -53,7 +53,7 @@ func anyEdits(r *rapid.T) []wt.Op {
 // Any edits, any way back: what the sandbox sees is what the commit holds, and so is what the
 // next checkpoint would hold. A new workspace on the same commit sees the same.
 func TestAnyEditsGoBackToAnyState(t *testing.T) {
-	disktest.Cases(t, 25)
+	rapidtest.Cases(t, 25)
 	for _, strategy := range []workspace.Strategy{workspace.Overlay, workspace.Copy} {
 		t.Run(string(strategy), func(t *testing.T) {
 			t.Parallel() // each waits for the disk most of the time
@@ -67,7 +67,7 @@ func TestAnyEditsGoBackToAnyState(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			rapid.Check(t, func(r *rapid.T) {
+			rapidtest.Check(t, func(r *rapid.T) {
 				n++
 				spec := workspace.Spec{Change: id.Change(fmt.Sprintf("chg-%08d", n)), Project: p, Base: head, Branch: "main", Owner: wt.Self()}
 				w, err := m.Prepare(gittest.Context(t), spec)

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -64,9 +64,9 @@ func TestAnUpperFolderIsReadAsTheKernelReadsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disktest.Cases(t, 50)
+	rapidtest.Cases(t, 50)
 	n := 0
-	rapid.Check(t, func(r *rapid.T) {
+	rapidtest.Check(t, func(r *rapid.T) {
 		n++
 		spec := workspace.Spec{Change: id.Change(fmt.Sprintf("chg-%08d", n)), Project: p, Base: head, Owner: wt.Self()}
 		w, err := m.Prepare(gittest.Context(t), spec)

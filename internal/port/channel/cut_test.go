@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/port/channel"
 )
 
@@ -46,7 +47,7 @@ func TestNoLetterOfACutTextIsLost(t *testing.T) {
 			return r
 		}, text)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		can := channel.Can{TextMax: rapid.IntRange(4, 40).Draw(t, "max")}
 		length := func(s string) int { return len(s) }
 		if rapid.Bool().Draw(t, "units") {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"sallyport/internal/base/rapidtest"
 )
 
 // realHello is what Go's client says first.
@@ -143,7 +145,7 @@ func strings1(n int) (out []int) {
 }
 
 func TestRecordsDoNotChangeWhatAHelloSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[a-z]{1,20}\.example`).Draw(t, "name")
 		sizes := rapid.SliceOf(rapid.IntRange(1, 200)).Draw(t, "sizes")
 		raw := records(madeHello(append(extension(0x2b, []byte{2, 3, 4}), sni(name)...)), sizes...)

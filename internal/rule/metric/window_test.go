@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"sallyport/internal/base/rapidtest"
 )
 
 func TestPercentilesAreOfTheLastSamplesAndExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3*windowMax).Draw(t, "samples") // drawn one by one they would be few
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		most := rapid.SampledFrom([]int64{1, 10, int64(time.Hour)}).Draw(t, "most") // few values, and many
@@ -51,7 +53,7 @@ func TestPercentilesAreOfTheLastSamplesAndExact(t *testing.T) {
 }
 
 func TestTheRateOfFailuresIsOfTheLastVerdicts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Bool(), 0, 3*verdictsMax).Draw(t, "failed")
 		var v verdicts
 		for _, failed := range all {

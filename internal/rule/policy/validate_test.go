@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/rule/policy"
 )
 
@@ -169,7 +170,7 @@ func distinct(changes []policy.Change) []policy.Change {
 func TestTheVerdictDoesNotDependOnOrderNorOnHowOftenItIsAsked(t *testing.T) {
 	b := base("a/b", "src/x", "b")
 	b["l"] = entry(git.Symlink, "b")
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		changes := distinct(rapid.SliceOfN(rapid.Custom(anything), 0, 12).Draw(t, "changes"))
 		rules := someRules(t, "rules")
 		first := policy.Validate(b.input(rules, changes...))
@@ -189,7 +190,7 @@ func TestTheVerdictDoesNotDependOnOrderNorOnHowOftenItIsAsked(t *testing.T) {
 func TestMergedRulesRefuseExactlyWhatEitherRefuses(t *testing.T) {
 	b := base("a/b", "src/x", "b")
 	b["l"] = entry(git.Symlink, "b")
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		changes := distinct(rapid.SliceOfN(rapid.Custom(anything), 0, 12).Draw(t, "changes"))
 		home, repo := someRules(t, "home "), someRules(t, "repo ")
 		want := append(said(policy.Validate(b.input(home, changes...))), said(policy.Validate(b.input(repo, changes...)))...)

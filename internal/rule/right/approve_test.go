@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/rule/right"
 )
 
@@ -202,7 +203,7 @@ func TestNobodyDecidesWithoutARoleForIt(t *testing.T) {
 		}
 		return p
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		a := right.Asked{
 			Class: rapid.SampledFrom([]right.Class{right.Group, right.Host, right.Combined, "", "x"}).Draw(t, "class"), Group: "ada",
 			Wisher: rapid.SampledFrom([]string{"", "a", "b", "irc:x"}).Draw(t, "wisher"), People: rapid.SliceOfN(person, 0, 4).Draw(t, "people"),

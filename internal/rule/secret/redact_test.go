@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"sallyport/internal/base/rapidtest"
 )
 
 // keyBlock is a whole private key, as a file has it.
@@ -56,7 +58,7 @@ func TestWhatGoesOutHoldsNoSecret(t *testing.T) {
 // However a text is cut into writes, and wherever it is flushed, what comes out is free of each secret and else complete.
 func TestASecretThatComesInPiecesIsCaught(t *testing.T) {
 	s, _ := scanners()
-	rapid.Check(t, func(rt *rapid.T) {
+	rapidtest.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		secrets := known(rnd)
 		rule := rapid.SampledFrom(slices.Sorted(maps.Keys(secrets))).Draw(rt, "rule")

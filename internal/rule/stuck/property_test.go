@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/rule/stuck"
 )
 
@@ -42,7 +43,7 @@ func drawn(t *rapid.T) stuck.Session {
 }
 
 func TestWhateverASessionIsItsMessagesAreKeptOnceAndItsHangEnds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		s := drawn(t)
 		v := stuck.Judge(now, s)
 		lost := false

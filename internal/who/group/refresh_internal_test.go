@@ -7,13 +7,14 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/rapidtest"
 )
 
 // TestEveryFileOfTheTemplateHasOneCopyInAGroup: a refresh brings a file to the path that the group's agent means where it edits it at the
 // template's, and a promotion brings it to where it was.
 func TestEveryFileOfTheTemplateHasOneCopyInAGroup(t *testing.T) {
 	parts := []string{templateFolder, groupsFolder, "ada", runnerFolder, skillsFolder, instructionsFile, "runners", "a", "b"}
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		p := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 5).Draw(t, "parts"), "/")
 		if rapid.Bool().Draw(t, "of the template") {
 			p = templateFolder + "/" + p

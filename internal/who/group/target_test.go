@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/who/group"
 )
@@ -157,7 +158,7 @@ var (
 )
 
 func TestNoPathsOfAChangeMeetAndNoneEscapes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		one, other := anyPath.Draw(t, "one"), anyPath.Draw(t, "other")
 		m, wrong := holdsTarget(one)
 		n, wrongToo := holdsTarget(other)

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/who/person"
 	"sallyport/internal/who/question"
@@ -268,7 +269,7 @@ func TestWhatIsWithdrawnTakesNoAnswerAndSaysWhy(t *testing.T) {
 // Whoever answers what in whatever order: each person's first answer that was taken stays, the outcome comes with the answer that
 // fulfils the need and with no other, and behind it nothing moves.
 func TestAnswersHoldTheirRulesInAnyOrder(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		q := question.New("cht-00000001", "which?", []string{"a", "b", "c"}, at)
 		q.Need, q.Options[2].Alone, q.Words = rapid.IntRange(1, 3).Draw(t, "need"), rapid.Bool().Draw(t, "a no ends it"), rapid.Bool().Draw(t, "words")

@@ -1,7 +1,6 @@
 package disktest
 
 import (
-	"flag"
 	"os"
 	"slices"
 	"strconv"
@@ -64,18 +63,4 @@ func Sample[P any](t testing.TB, points []P, oneIn int) (sample []P) {
 	}
 	t.Logf("%d of %d points: SALLYPORT_SEED=%d takes them again, SALLYPORT_LONG=1 takes all", len(sample), len(points), Seed(t))
 	return sample
-}
-
-// Cases has the properties (rapid) of a test tried with so many cases, where each starts processes; with SALLYPORT_LONG, and
-// where a number was asked for, with that many. The seed chooses which (RAPID_SEED).
-func Cases(t testing.TB, most int) {
-	t.Helper()
-	checks := flag.Lookup("rapid.checks")
-	if Long() || checks.Value.String() != "100" {
-		return
-	}
-	t.Cleanup(func() { _ = checks.Value.Set("100") })
-	if err := checks.Value.Set(strconv.Itoa(most)); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"sallyport/internal/base/rapidtest"
 )
 
 // spoken draws a conversation as it is between two questions: it ends with a person's words or a tool's result.
@@ -37,7 +39,7 @@ func spoken(t *rapid.T) []entry {
 }
 
 func TestAConversationFitsItsRoomAndStaysWhole(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		said := spoken(t)
 		room := rapid.IntRange(contextBytesMin, 200<<10).Draw(t, "room")
 		before := sizeOf(said)
@@ -88,7 +90,7 @@ func TestOldResultsGoFirst(t *testing.T) {
 }
 
 func TestEveryCallHasExactlyOneResult(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		var said []entry
 		ids := rapid.SampledFrom([]string{"a", "b", "c"})
 		for range rapid.IntRange(0, 12).Draw(t, "entries") {
