@@ -35,7 +35,7 @@ func newApprovalListCommand(a *app) *cobra.Command {
 	var limit int
 	cmd := a.remote("list", "list what waits for your yes or no", `Lists what waits for an answer, newest first: changes that have not landed, and strangers and
 places on a platform. With --all those that were answered are listed too, with who answered and why.
-At most 100 of each kind are listed unless --limit says otherwise.
+Of changes, and of what was answered, the newest 100 are listed unless --limit says otherwise.
 
 Next: "sallyport approval show APPROVAL" shows what one is about, and how it is answered. "sallyport
 approve" and "sallyport refuse" answer it. What is about a stranger or a place is also answered in
