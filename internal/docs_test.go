@@ -24,7 +24,7 @@ func TestEveryPathInThePagesOnTheCodeExists(t *testing.T) {
 		t.Fatalf("only %d checklists were found: %v", len(checklists), err)
 	}
 
-	for _, page := range append(checklists, "../docs/ARCHITECTURE.md", "../docs/decisions.md") {
+	for _, page := range append(checklists, "../docs/ARCHITECTURE.md", "../docs/walks.md", "../docs/decisions.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
