@@ -6,9 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -23,18 +21,7 @@ Whoever may refuse the change may say it, also in the conversation: "change: TEX
 command come before CHANGE.`,
 		`  sallyport change rework chg-1a2b3c4d greet people by their first name
   sallyport change rework --json chg-1a2b3c4d 'Leave the hooks alone'`,
-		func(words []string) error {
-			if len(words) == 0 {
-				return exactly("CHANGE", "TEXT…")(words)
-			}
-			if _, err := id.ParseChange(words[0]); err != nil {
-				return err
-			}
-			if strings.TrimSpace(strings.Join(words[1:], " ")) == "" {
-				return problem.Errorf(problem.Usage, "sallyport change rework --help", "TEXT is missing: it is what is to be different in %s", words[0])
-			}
-			return nil
-		}, func(ctx context.Context, c *client.Client, words []string) error {
+		changeWithText("rework", "what is to be different in %s"), func(ctx context.Context, c *client.Client, words []string) error {
 			q, err := client.Call(ctx, c, api.ApprovalShow, words[0])
 			if err == nil {
 				err = decidable(q)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -26,18 +25,7 @@ answered. Flags of this command come before CHANGE.
 Exit status: 0 if TEXT arrived, 1 if it did not.`,
 		`  sallyport change tell chg-1a2b3c4d use the new API, not the old one
   sallyport change tell --json chg-1a2b3c4d 'Leave the parser alone'`,
-		func(words []string) error {
-			if len(words) == 0 {
-				return exactly("CHANGE", "TEXT…")(words)
-			}
-			if _, err := id.ParseChange(words[0]); err != nil {
-				return err
-			}
-			if strings.TrimSpace(strings.Join(words[1:], " ")) == "" {
-				return problem.Errorf(problem.Usage, "sallyport change tell --help", "TEXT is missing: it is what the agent of %s is told", words[0])
-			}
-			return nil
-		}, func(ctx context.Context, c *client.Client, words []string) error {
+		changeWithText("tell", "what the agent of %s is told"), func(ctx context.Context, c *client.Client, words []string) error {
 			if !a.json && onTerminal(a.Err) {
 				fmt.Fprintln(a.Err, "waiting a few seconds for an answer")
 			}

@@ -53,12 +53,7 @@ counts at the next try.
 
 Exit status: 0 connected, 1 added and not connected, 2 the command line is wrong, 4 refused.`,
 		`  sallyport channel add libera --platform irc --set server=irc.libera.chat --set nick=ada --set channels=#team
-  sallyport channel add tg --platform telegram --credential file:/home/me/telegram.token`, func(words []string) error {
-			if err := exactly("NAME")(words); err != nil {
-				return err
-			}
-			return api.CheckChannel(words[0])
-		}, func(ctx context.Context, c *client.Client, words []string) error {
+  sallyport channel add tg --platform telegram --credential file:/home/me/telegram.token`, takes(api.CheckChannel, "NAME"), func(ctx context.Context, c *client.Client, words []string) error {
 			in.Name = words[0]
 			if err := completeChannel(a, &in, settings); err != nil {
 				return err
@@ -271,12 +266,4 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove without asking")
 	return cmd
-}
-
-// oneChannel takes the name of a channel as the only word.
-func oneChannel(words []string) error {
-	if err := exactly("CHANNEL")(words); err != nil {
-		return err
-	}
-	return api.CheckChannel(words[0])
 }

@@ -73,14 +73,6 @@ func why(trigger string) string {
 	return inert.Line(trigger)
 }
 
-func oneCheckpoint(words []string) error {
-	if err := exactly("CHECKPOINT")(words); err != nil {
-		return err
-	}
-	_, err := id.ParseCheckpoint(words[0])
-	return err
-}
-
 func newCheckpointShowCommand(a *app) *cobra.Command {
 	return a.remote("show CHECKPOINT", "show the files of one checkpoint, and the rules that it breaks", `Shows the files that a checkpoint changes, whether it is valid, the rules that it breaks and what to
 do about each, what was left out of it, and the commit that keeps it in the home's own copy of the

@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
 
@@ -118,13 +119,47 @@ func atMost(name string) func([]string) error {
 	}
 }
 
-// oneChange takes the id of a change as the only word.
-func oneChange(words []string) error {
-	if err := exactly("CHANGE")(words); err != nil {
+// takes wants words with these names; check is of the first.
+func takes(check func(string) error, names ...string) func([]string) error {
+	return func(words []string) error {
+		if err := exactly(names...)(words); err != nil {
+			return err
+		}
+		return check(words[0])
+	}
+}
+
+// parses makes a check of what reads an id.
+func parses[T any](parse func(string) (T, error)) func(string) error {
+	return func(word string) error {
+		_, err := parse(word)
 		return err
 	}
-	_, err := id.ParseChange(words[0])
-	return err
+}
+
+// What the only word of a command is.
+var (
+	oneChange     = takes(parses(id.ParseChange), "CHANGE")
+	oneCheckpoint = takes(parses(id.ParseCheckpoint), "CHECKPOINT")
+	oneMessage    = takes(parses(id.ParseMessage), "MESSAGE")
+	oneChannel    = takes(api.CheckChannel, "CHANNEL")
+	oneGroup      = takes(api.CheckGroup, "GROUP")
+)
+
+// changeWithText takes the id of a change and, in one word or more, a text; where that is missing, what says what it is, with the change in it.
+func changeWithText(verb, what string) func([]string) error {
+	return func(words []string) error {
+		if len(words) == 0 {
+			return exactly("CHANGE", "TEXT…")(words)
+		}
+		if _, err := id.ParseChange(words[0]); err != nil {
+			return err
+		}
+		if strings.TrimSpace(strings.Join(words[1:], " ")) == "" {
+			return problem.Errorf(problem.Usage, "sallyport change "+verb+" --help", "TEXT is missing: it is %s", fmt.Sprintf(what, words[0]))
+		}
+		return nil
+	}
 }
 
 // usage makes what is wrong with the words of a command a problem that names its help.

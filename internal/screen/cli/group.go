@@ -177,14 +177,6 @@ moved in the template since then is brought by "sallyport group refresh".`,
 		})
 }
 
-// oneGroup takes the name of a group as the only word.
-func oneGroup(words []string) error {
-	if err := exactly("GROUP")(words); err != nil {
-		return err
-	}
-	return api.CheckGroup(words[0])
-}
-
 // knownRunner refuses an agent that no group can have; "" is the template's.
 func knownRunner(agent string) error {
 	if agent == "" {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -100,15 +99,6 @@ that failed, and what was sent in the turn that answered it: also an answer that
 			printMessage(a, a.sheet(a.Out), m, groups[m.Chat])
 			return nil
 		})
-}
-
-// oneMessage takes the id of a message as the only word.
-func oneMessage(words []string) error {
-	if err := exactly("MESSAGE")(words); err != nil {
-		return err
-	}
-	_, err := id.ParseMessage(words[0])
-	return err
 }
 
 // printMessage shows a message and what became of it.

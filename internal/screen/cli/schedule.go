@@ -92,12 +92,7 @@ zone. Where the clock changes, each time of a day has one run. A run that was mi
 nothing ran, is not made up for more than once.`,
 		`  sallyport schedule add echo "Remind me of the meeting" --at "2026-05-01 09:00"
   sallyport schedule add helper "What is new in my inbox?" --cron "0 9 * * *"
-  sallyport schedule add helper "Look at the build" --every 24h --at "2026-05-01 18:00"`, func(words []string) error {
-			if err := exactly("GROUP", "TEXT")(words); err != nil {
-				return err
-			}
-			return api.CheckGroup(words[0])
-		}, func(ctx context.Context, c *client.Client, words []string) error {
+  sallyport schedule add helper "Look at the build" --every 24h --at "2026-05-01 18:00"`, takes(api.CheckGroup, "GROUP", "TEXT"), func(ctx context.Context, c *client.Client, words []string) error {
 			if in.At == "" && in.Cron == "" && in.Interval == "" {
 				return problem.Errorf(problem.Usage, "sallyport schedule add --help", "when? give --at TIME, --cron or --every")
 			}
@@ -133,13 +128,7 @@ func newScheduleRemoveCommand(a *app) *cobra.Command {
 	return a.remote("remove TASK", "take a task from the schedule",
 		`Takes a task that waits from the schedule, with all its later runs. What it has done already stays,
 and so do the messages of its runs. "sallyport schedule list" names the tasks.`,
-		"  sallyport schedule remove tsk-1a2b3c4d", func(words []string) error {
-			if err := exactly("TASK")(words); err != nil {
-				return err
-			}
-			_, err := id.ParseTask(words[0])
-			return err
-		}, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport schedule remove tsk-1a2b3c4d", takes(parses(id.ParseTask), "TASK"), func(ctx context.Context, c *client.Client, words []string) error {
 			err := client.Do(ctx, c, api.ScheduleRemove, words[0])
 			if err == nil && !a.document(map[string]any{"removed": words[0]}) {
 				a.sheet(a.Out).line("%s is not scheduled any more", words[0])

@@ -131,13 +131,7 @@ they are heard, and everybody who can write there can give the agent work.
 
 Who decides about every group that hears it may say that, too; who decides about one of them may
 make it strict. As another user of this machine: "sallyport --home DIR wiring policy …".`,
-		"  sallyport wiring policy cnv-1a2b3c4d strict", func(words []string) error {
-			if err := exactly("CONVERSATION", "POLICY")(words); err != nil {
-				return err
-			}
-			_, err := id.ParseConversation(words[0])
-			return err
-		}, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport wiring policy cnv-1a2b3c4d strict", takes(parses(id.ParseConversation), "CONVERSATION", "POLICY"), func(ctx context.Context, c *client.Client, words []string) error {
 			w, err := client.Call(ctx, c, api.WiringPolicy, api.SetPolicy{Conversation: words[0], Policy: words[1]})
 			if err == nil && !a.document(w) {
 				printWired(a.sheet(a.Out), w)
