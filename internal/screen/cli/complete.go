@@ -108,23 +108,56 @@ func (a *app) ids(cmd *cobra.Command, ids offer) []string {
 	return ids(ctx, c)
 }
 
-func changeIDs(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: completeMax}) // without an answer nothing is offered
-	for _, r := range rows {
-		out = append(out, r.ID+"\t"+r.State)
+// offered makes an offer of a list of the daemon's; without an answer nothing is offered.
+func offered[In, Row any](list api.Verb[In, []Row], in In, words func(Row) []string) offer {
+	return func(ctx context.Context, c *client.Client) (out []string) {
+		rows, _ := client.Call(ctx, c, list, in)
+		for _, r := range rows[:min(len(rows), completeMax)] {
+			out = append(out, words(r)...)
+		}
+		return out
 	}
-	return out
 }
 
-func waitingIDs(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true}) // as above
-	for _, r := range rows[:min(len(rows), completeMax)] {
-		if r.Change != "" {
-			out = append(out, r.Change+"\t"+r.Decision)
+// What is offered of the lists: the words that name a row, each with one that tells it from others.
+var (
+	changeIDs = offered(api.ChangeList, api.Filter{Limit: completeMax}, func(r api.Change) []string { return []string{r.ID + "\t" + r.State} })
+
+	waitingIDs = offered(api.ApprovalList, api.Waiting{Pending: true}, func(r api.Approval) []string {
+		if r.Change == "" {
+			return []string{r.ID + "\t" + r.Decision}
 		}
-		out = append(out, r.ID+"\t"+r.Decision)
+		return []string{r.Change + "\t" + r.Decision, r.ID + "\t" + r.Decision}
+	})
+
+	channelNames = offered(api.ChannelList, api.Nothing{}, func(ch api.Channel) []string { return []string{ch.Name + "\t" + ch.Status} })
+
+	personIDs = offered(api.PersonList, api.Nothing{}, func(p api.Person) []string { return []string{p.ID + "\t" + dash(roleList(p))} })
+
+	taskIDs = offered(api.ScheduleList, api.Nothing{}, func(m api.Message) []string { return []string{m.Task + "\tdue " + clock(m.Due)} })
+
+	// sessionNames are the chats, and the identities of their sessions.
+	sessionNames = offered(api.ChatList, api.InGroup{}, func(r api.Chat) []string {
+		if r.Session == "" {
+			return []string{r.ID + "\t" + r.Group}
+		}
+		return []string{r.ID + "\t" + r.Group, r.Session + "\t" + r.Group}
+	})
+
+	conversationIDs = offered(api.WiringList, api.OfChannel{}, func(w api.Conversation) []string { return []string{w.ID + "\t" + w.Kind + " on " + w.Channel} })
+
+	messageIDs, deadMessageIDs = offeredMessages(), offeredMessages(api.MessageDead)
+)
+
+// offeredMessages offers the newest messages, the newest first.
+func offeredMessages(status ...string) offer {
+	return func(ctx context.Context, c *client.Client) (out []string) {
+		rows, _ := client.Call(ctx, c, api.MessageList, api.Messages{Status: status, Limit: completeMax}) // as above
+		for _, m := range slices.Backward(rows) {
+			out = append(out, m.ID+"\t"+m.Status)
+		}
+		return out
 	}
-	return out
 }
 
 func checkpointIDs(ctx context.Context, c *client.Client) (out []string) {
@@ -179,7 +212,7 @@ var strategies = []string{"direct_worktree", "shadow_workspace"}
 
 // groupNames offers the groups of the home.
 func groupNames(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.GroupList, api.OfUser{}) // without an answer nothing is offered
+	all, _ := client.Call(ctx, c, api.GroupList, api.OfUser{}) // as above
 	for _, g := range all.Groups[:min(len(all.Groups), completeMax)] {
 		out = append(out, g.Name+"\t"+g.Agent)
 	}
@@ -205,64 +238,8 @@ func (a *app) completesRelease() cobra.CompletionFunc {
 	}
 }
 
-// channelNames offers the channels.
-func channelNames(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.ChannelList, api.Nothing{}) // without an answer nothing is offered
-	for _, ch := range all[:min(len(all), completeMax)] {
-		out = append(out, ch.Name+"\t"+ch.Status)
-	}
-	return out
-}
-
-// messageIDs offers the newest messages.
-func messageIDs(ctx context.Context, c *client.Client) []string { return offerMessages(ctx, c) }
-
-// deadMessageIDs offers the newest that were given up.
-func deadMessageIDs(ctx context.Context, c *client.Client) []string {
-	return offerMessages(ctx, c, api.MessageDead)
-}
-
 // messageStatuses are all that a message can have.
 var messageStatuses = []string{api.MessagePending, api.MessageProcessing, api.MessageCompleted, api.MessageFolded, api.MessageDead}
-
-// personIDs offers the ids of those whom the home knows.
-func personIDs(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.PersonList, api.Nothing{}) // without an answer nothing is offered
-	for _, p := range all[:min(len(all), completeMax)] {
-		out = append(out, p.ID+"\t"+dash(roleList(p)))
-	}
-	return out
-}
-
-// taskIDs offers the tasks that wait.
-func taskIDs(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := client.Call(ctx, c, api.ScheduleList, api.Nothing{}) // without an answer nothing is offered
-	for _, m := range rows[:min(len(rows), completeMax)] {
-		out = append(out, m.Task+"\tdue "+clock(m.Due))
-	}
-	return out
-}
-
-// sessionNames offers the chats, and the identities of their sessions.
-func sessionNames(ctx context.Context, c *client.Client) (out []string) {
-	rows, _ := client.Call(ctx, c, api.ChatList, api.InGroup{}) // without an answer nothing is offered
-	for _, r := range rows[:min(len(rows), completeMax)] {
-		out = append(out, r.ID+"\t"+r.Group)
-		if r.Session != "" {
-			out = append(out, r.Session+"\t"+r.Group)
-		}
-	}
-	return out
-}
-
-// conversationIDs offers the conversations of channels.
-func conversationIDs(ctx context.Context, c *client.Client) (out []string) {
-	all, _ := client.Call(ctx, c, api.WiringList, api.OfChannel{}) // without an answer nothing is offered
-	for _, w := range all[:min(len(all), completeMax)] {
-		out = append(out, w.ID+"\t"+w.Kind+" on "+w.Channel)
-	}
-	return out
-}
 
 // What wirings and policies are made of, the usual first.
 var (
@@ -271,11 +248,3 @@ var (
 	ignoredKinds  = []string{"drop", "accumulate"}
 	placePolicies = []string{"request_approval", "strict", "public"}
 )
-
-func offerMessages(ctx context.Context, c *client.Client, status ...string) (out []string) {
-	rows, _ := client.Call(ctx, c, api.MessageList, api.Messages{Status: status, Limit: completeMax}) // without an answer nothing is offered
-	for _, m := range slices.Backward(rows) {
-		out = append(out, m.ID+"\t"+m.Status)
-	}
-	return out
-}
