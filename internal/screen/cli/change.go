@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -174,10 +173,9 @@ printed is shown. With --json each recorded line is one JSON object.`,
   sallyport change log chg-1a2b3c4d
   sallyport change log chg-1a2b3c4d --session sh-1a2b3 --json`,
 		oneChange, func(ctx context.Context, c *client.Client, words []string) error {
-			if a.json {
-				return transcript(ctx, c, words[0], session, func(l json.RawMessage) error { a.line(l); return nil })
-			}
-			return a.page(ctx, func(w io.Writer) error { return transcript(ctx, c, words[0], session, printRecorded(a, w)) })
+			return a.transcript(ctx, func(w io.Writer) error {
+				return client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: words[0], Session: session}, w)
+			})
 		})
 	cmd.Flags().StringVar(&session, "session", "", "show the session with this `ID` (default: the last)")
 	return cmd

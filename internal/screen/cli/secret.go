@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -77,16 +76,11 @@ Exit status: 0 if nothing was found, 4 if something was, 1 if something could no
 
 // scan shows a scan's lines as they come and says how it ended.
 func scan(ctx context.Context, a *app, c *client.Client, path string, commits int) error {
-	in, out := io.Pipe()
-	read := make(chan error, 1)
-	go func() {
-		err := client.Copy(ctx, c, api.SecretScan, api.Scan{Path: path, History: commits}, out)
-		out.CloseWithError(err) // never fails
-		read <- err
-	}()
 	found, failed := 0, 0
 	var done *api.SecretProgress
-	shown := eachLine(in, func(raw json.RawMessage) error {
+	err := eachLine(func(w io.Writer) error {
+		return client.Copy(ctx, c, api.SecretScan, api.Scan{Path: path, History: commits}, w)
+	}, func(raw json.RawMessage) error {
 		var line api.SecretLine
 		if err := json.Unmarshal(raw, &line); err != nil {
 			return unreadable(err)
@@ -104,12 +98,8 @@ func scan(ctx context.Context, a *app, c *client.Client, path string, commits in
 		}
 		return printSecretLine(a.Program, line)
 	})
-	in.CloseWithError(errReader)
-	if err := <-read; err != nil && !errors.Is(err, errReader) {
+	if err != nil {
 		return err
-	}
-	if shown != nil {
-		return shown
 	}
 	switch {
 	case done == nil:

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -172,16 +171,12 @@ works for the sessions of groups and of changes. With --json each recorded line 
 			if err != nil {
 				return err
 			}
-			log := func(w io.Writer) error { return client.Copy(ctx, c, api.ChatTranscript, words[0], w) }
-			if change != "" {
-				log = func(w io.Writer) error {
+			return a.transcript(ctx, func(w io.Writer) error {
+				if change != "" {
 					return client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: change, Session: words[0]}, w)
 				}
-			}
-			if a.json {
-				return recordedLines(log, func(l json.RawMessage) error { a.line(l); return nil })
-			}
-			return a.page(ctx, func(w io.Writer) error { return recordedLines(log, printRecorded(a, w)) })
+				return client.Copy(ctx, c, api.ChatTranscript, words[0], w)
+			})
 		})
 }
 

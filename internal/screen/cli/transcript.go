@@ -8,8 +8,6 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/door/api"
-	"sallyport/internal/door/client"
 )
 
 // recorded is one line of a transcript: what the program wrote, or an event of its session.
@@ -20,31 +18,32 @@ type recorded struct {
 
 var errReader = errors.New("the reader left")
 
-// transcript hands the lines of a session's transcript to each, as recorded.
-func transcript(ctx context.Context, c *client.Client, change, session string, each func(json.RawMessage) error) error {
-	return recordedLines(func(w io.Writer) error {
-		return client.Copy(ctx, c, api.ChangeTranscript, api.Transcript{Of: change, Session: session}, w)
-	}, each)
+// transcript shows the lines that log writes, as recorded or for a reader.
+func (a *app) transcript(ctx context.Context, log func(io.Writer) error) error {
+	if a.json {
+		return eachLine(log, func(l json.RawMessage) error { a.line(l); return nil })
+	}
+	return a.page(ctx, func(w io.Writer) error { return eachLine(log, printRecorded(a, w)) })
 }
 
-// recordedLines hands the lines of a transcript to each, as recorded.
-func recordedLines(log func(io.Writer) error, each func(json.RawMessage) error) error {
+// eachLine hands the JSON lines that are written to each.
+func eachLine(write func(io.Writer) error, each func(json.RawMessage) error) error {
 	in, out := io.Pipe()
-	read := make(chan error, 1)
+	wrote := make(chan error, 1)
 	go func() {
-		err := log(out)
+		err := write(out)
 		out.CloseWithError(err) // never fails
-		read <- err
+		wrote <- err
 	}()
-	shown := eachLine(in, each)
+	read := readLines(in, each)
 	in.CloseWithError(errReader)
-	if err := <-read; err != nil && !errors.Is(err, errReader) {
+	if err := <-wrote; err != nil && !errors.Is(err, errReader) {
 		return err
 	}
-	return shown
+	return read
 }
 
-func eachLine(in io.Reader, each func(json.RawMessage) error) error {
+func readLines(in io.Reader, each func(json.RawMessage) error) error {
 	for lines := json.NewDecoder(in); ; {
 		var line json.RawMessage
 		err := lines.Decode(&line)
