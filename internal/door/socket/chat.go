@@ -235,16 +235,9 @@ func (n chats) tasks(ctx context.Context, _ audit.Actor, _ api.Nothing) ([]api.M
 }
 
 func lineOf(l dispatch.Line) api.ChatLine {
-	out := api.ChatLine{Kind: string(l.Kind), At: l.At, Turn: l.Turn, Text: text(l.Text), Tool: toolOf(l.Tool)}
-	if l.In != nil {
-		m := messageOf(*l.In)
-		out.In = &m
+	return api.ChatLine{
+		Kind: string(l.Kind), At: l.At, Turn: l.Turn, Text: text(l.Text), Tool: maybe(l.Tool, toolOf), In: maybe(l.In, messageOf), Out: maybe(l.Out, sentOf),
 	}
-	if l.Out != nil {
-		o := sentOf(*l.Out)
-		out.Out = &o
-	}
-	return out
 }
 
 func sentOf(o message.Out) api.Sent {
@@ -254,11 +247,8 @@ func sentOf(o message.Out) api.Sent {
 	}
 }
 
-func toolOf(t *conversation.Tool) *api.InFlight {
-	if t == nil {
-		return nil
-	}
-	return &api.InFlight{Name: text(t.Name), Title: text(t.Title), Started: t.Started, DeclaredMS: t.Declared.Milliseconds()}
+func toolOf(t conversation.Tool) api.InFlight {
+	return api.InFlight{Name: text(t.Name), Title: text(t.Title), Started: t.Started, DeclaredMS: t.Declared.Milliseconds()}
 }
 
 func messageOf(m message.In) api.Message {
@@ -280,6 +270,6 @@ func messageOf(m message.In) api.Message {
 func chatOf(s dispatch.Seen) api.Chat {
 	return api.Chat{
 		ID: string(s.ID), Group: string(s.Group), Conversation: string(s.Conversation), Platform: s.Platform, Session: string(s.Identity), Agent: s.Agent,
-		Tree: string(s.Tree), Turns: s.Turn, Live: s.Live, Working: s.Working, Tool: toolOf(s.Tool), Waiting: s.Waiting, Dead: s.Dead, Last: s.Last, Created: s.Created,
+		Tree: string(s.Tree), Turns: s.Turn, Live: s.Live, Working: s.Working, Tool: maybe(s.Tool, toolOf), Waiting: s.Waiting, Dead: s.Dead, Last: s.Last, Created: s.Created,
 	}
 }

@@ -30,6 +30,15 @@ func each[A, B any](in []A, f func(A) B) []B {
 	return out
 }
 
+// maybe maps what may not be there.
+func maybe[A, B any](in *A, f func(A) B) *B {
+	if in == nil {
+		return nil
+	}
+	out := f(*in)
+	return &out
+}
+
 // text makes s survive JSON: a byte that is not UTF-8 becomes \xNN instead of being lost.
 func text(s string) string {
 	if utf8.ValidString(s) {
@@ -70,20 +79,8 @@ func changeOf(c change.Row) api.Change {
 func detailOf(d view.Detail) api.Detail {
 	out := api.Detail{
 		Change: changeOf(d.Change), Sessions: each(d.Sessions, sessionOf),
-		Checkpoints: each(d.Checkpoints, checkpointOf), Progress: progressOf(d.Progress), Asked: each(d.Asked, askedOf),
-		Usage: each(d.Uses, useOf),
-	}
-	if d.Proposal != nil {
-		p := proposalOf(*d.Proposal)
-		out.Proposal = &p
-	}
-	if d.Approval != nil {
-		a := approvalOf(*d.Approval)
-		out.Approval = &a
-	}
-	if d.Landing != nil {
-		l := landedOf(*d.Landing)
-		out.Landing = &l
+		Checkpoints: each(d.Checkpoints, checkpointOf), Progress: maybe(d.Progress, progressOf), Asked: each(d.Asked, askedOf),
+		Usage: each(d.Uses, useOf), Proposal: maybe(d.Proposal, proposalOf), Approval: maybe(d.Approval, approvalOf), Landing: maybe(d.Landing, landedOf),
 	}
 	out.Change.Trial = trialOf(d.Trial, d.Change.State)
 	return out
@@ -137,51 +134,37 @@ func cardOf(c proposal.Card) api.Card {
 		Marks: each(c.Marks, func(m policy.Mark) api.Mark {
 			return api.Mark{Path: text(m.Path), Kind: string(m.Kind), Says: text(m.Says)}
 		}),
-		ThinkMS: c.Think.Milliseconds(), MarksTotal: c.MarksTotal, MarksWord: c.MarksWord, MarksOn: groundOf(c.MarksOn),
+		ThinkMS: c.Think.Milliseconds(), MarksTotal: c.MarksTotal, MarksWord: c.MarksWord, MarksOn: maybe(c.MarksOn, groundOf),
 		Checks: each(c.Checks, func(k proposal.CheckResult) api.CheckResult {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail), With: text(k.With)}
 		}),
-		ChecksOn: groundOf(c.ChecksOn), Moved: movedOf(c.Moved),
+		ChecksOn: maybe(c.ChecksOn, groundOf), Moved: maybe(c.Moved, movedOf),
 		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Setup: texts(c.Setup), Made: text(c.Made), Used: text(c.Used),
-		Subject: text(c.Subject), CommitBy: text(c.CommitBy), Reworks: c.Reworks, AgentSays: text(c.AgentSays), Host: rehearsedOf(c.Host),
+		Subject: text(c.Subject), CommitBy: text(c.CommitBy), Reworks: c.Reworks, AgentSays: text(c.AgentSays), Host: maybe(c.Host, rehearsedOf),
 	}
 }
 
-func rehearsedOf(h *proposal.Host) *api.Rehearsed {
-	if h == nil {
-		return nil
-	}
-	return &api.Rehearsed{
+func rehearsedOf(h proposal.Host) api.Rehearsed {
+	return api.Rehearsed{
 		Release: h.Release, Build: text(h.Build), Schema: h.Schema, Was: h.Was, Tried: texts(h.Rehearsed), Not: texts(h.Not),
 		TookMS: h.Took.Milliseconds(), MigrationMS: h.Migration.Milliseconds(), Runs: text(h.Runs()),
 	}
 }
 
-func groundOf(g *proposal.Ground) *api.Ground {
-	if g == nil {
-		return nil
-	}
-	return &api.Ground{Head: string(g.Head), Tree: string(g.Tree)}
+func groundOf(g proposal.Ground) api.Ground {
+	return api.Ground{Head: string(g.Head), Tree: string(g.Tree)}
 }
 
-func movedOf(m *proposal.Moved) *api.Moved {
-	if m == nil {
-		return nil
-	}
-	return &api.Moved{Head: string(m.Head), Commits: m.Commits, Rewritten: m.Rewritten, Subjects: texts(m.Subjects), Paths: texts(m.Paths), PathsTotal: m.PathsTotal}
+func movedOf(m proposal.Moved) api.Moved {
+	return api.Moved{Head: string(m.Head), Commits: m.Commits, Rewritten: m.Rewritten, Subjects: texts(m.Subjects), Paths: texts(m.Paths), PathsTotal: m.PathsTotal}
 }
 
 func approvalOf(a approval.Approval) api.Approval {
-	out := api.Approval{
+	return api.Approval{
 		ID: string(a.ID), Change: string(a.Change), Kind: string(a.Kind), Proposal: a.Proposal, Digest: string(a.Digest),
-		Asked: a.Asked, Decision: string(a.Decision), At: a.At, Via: a.Via, Reason: text(a.Reason),
+		Asked: a.Asked, Decision: string(a.Decision), By: maybe(a.By, actorOf), At: a.At, Via: a.Via, Reason: text(a.Reason),
 		Message: text(a.Message), Unsigned: a.Unsigned,
 	}
-	if a.By != nil {
-		who := actorOf(*a.By)
-		out.By = &who
-	}
-	return out
 }
 
 func landedOf(l landing.Landing) api.Landed {
@@ -202,25 +185,13 @@ func useOf(u budget.Use) api.Usage {
 		Input: u.Input, Cached: u.Cached, Output: u.Output, Cost: u.Cost}
 }
 
-func progressOf(p *change.Progress) *api.Progress {
-	if p == nil {
-		return nil
-	}
-	return &api.Progress{FilesChanged: p.FilesChanged, OutputBytes: p.OutputBytes, Since: p.Since}
+func progressOf(p change.Progress) api.Progress {
+	return api.Progress{FilesChanged: p.FilesChanged, OutputBytes: p.OutputBytes, Since: p.Since}
 }
 
 func noticeOf(n change.Notice) api.Notice {
-	out := api.Notice{
+	return api.Notice{
 		Seq: n.Seq, Change: string(n.Change), At: n.At, Kind: n.Kind, State: string(n.State),
-		Text: text(n.Text), Progress: progressOf(n.Progress),
+		Text: text(n.Text), Progress: maybe(n.Progress, progressOf), Asked: maybe(n.Asked, askedOf), Checkpoint: maybe(n.Checkpoint, checkpointOf),
 	}
-	if n.Asked != nil {
-		a := askedOf(*n.Asked)
-		out.Asked = &a
-	}
-	if n.Checkpoint != nil {
-		c := checkpointOf(*n.Checkpoint)
-		out.Checkpoint = &c
-	}
-	return out
 }

@@ -42,11 +42,7 @@ func (n trials) rollback(ctx context.Context, by audit.Actor, in api.Rollback) (
 
 // lengthOf reads --trial as it crosses the socket; how long is right is the controller's to say.
 func lengthOf(ms *int64) *time.Duration {
-	if ms == nil {
-		return nil
-	}
-	length := time.Duration(min(max(*ms, -1), 1<<40)) * time.Millisecond
-	return &length
+	return maybe(ms, func(ms int64) time.Duration { return time.Duration(min(max(ms, -1), 1<<40)) * time.Millisecond })
 }
 
 // restartOf is what restarts: a command, a group, or the host.
@@ -67,12 +63,8 @@ func trialOf(t *trial.Trial, state change.State) *api.Trial {
 	out := &api.Trial{
 		Landing: string(t.Landing), Host: t.Target.Host, Restart: text(restartOf(t.Target)), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
 		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
-		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, At: t.At, Reason: text(t.Reason),
+		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, By: maybe(t.By, actorOf), At: t.At, Reason: text(t.Reason),
 		Say: text(said(t, state)), Undoing: string(t.Undoing), Restored: t.Restored,
-	}
-	if t.By != nil {
-		who := actorOf(*t.By)
-		out.By = &who
 	}
 	if !t.Handshake.Decided() {
 		if now, err := deadman.Now(); err == nil { // a clock that cannot be read leaves nothing
