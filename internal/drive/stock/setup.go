@@ -179,7 +179,7 @@ func (s *Stocks) setupAgain(ctx context.Context, row change.Row, own bool, faile
 		mended = "Its agent had not begun. Write `egress: [registries]` into " + inert.Path(filepath.Join(s.Runner.Home, "sallyport.yaml")) +
 			", and change redo runs it again; or run the request again with --egress registries"
 	}
-	return problem.Errorf(problem.Refused, next, "%w. %s", failed, mended)
+	return problem.Errorf(problem.Refused, next, "%w. %s; change log shows all that it said", failed, mended)
 }
 
 // Lost says which files a setup wrote that agent and checks do not find, for they could become part of a change; "" if there are none.

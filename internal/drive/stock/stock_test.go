@@ -303,7 +303,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				chg := got.Change.ID
 				d := h.Is(c, chg, change.Failed)
 				redo := "sallyport change redo " + string(chg)
-				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
+				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || !strings.HasSuffix(d.Change.Reason, "change log shows all that it said") || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
 					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 				}
 				log, err := c.Transcript(t.Context(), chg, "")

@@ -105,5 +105,8 @@ func (k Known) installed(task Task) (sandbox.Installed, error) {
 	if task.Image != "" {
 		return sandbox.Installed{}, person.Lacking(fmt.Sprintf("the agent %q (%s)", k.Name, strings.Join(k.Programs, " or ")), last)
 	}
+	if programs := strings.Join(k.Programs, " or "); errors.Is(last, os.ErrNotExist) && !strings.Contains(programs, "/") {
+		return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: no folder of PATH has %s", k.Name, programs)
+	}
 	return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: %w", k.Name, last)
 }

@@ -97,13 +97,9 @@ func TestANewRepositoryFileSaysAllThereIsAndOnlyWhatWasChosen(t *testing.T) {
 	if _, err := config.ParseRepository("r", []byte(commented.ReplaceAllString(text, "$1"))); err != nil {
 		t.Error(err)
 	}
-	for _, key := range keys(reflect.TypeFor[config.Rules]()) {
-		if !strings.Contains(text, key+":") {
-			t.Errorf("it does not speak of %s", key)
-		}
-	}
-	for _, key := range []string{"checks", "profiles", "include_ignored", "agent", "execution_mode", "interactive", "target"} {
-		if !strings.Contains(text, key+":") {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[config.Repository]()) {
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if key != "" && !strings.Contains(text, "\n#"+key+":") {
 			t.Errorf("it does not speak of %s", key)
 		}
 	}

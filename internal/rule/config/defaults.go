@@ -236,6 +236,10 @@ const repositoryText = `# How sallyport changes this repository. It counts as it
 # told so and tries again.
 #checks: []
 
+# Commands that run in a sandbox before the agent begins, once for each lock file, such as ["npm ci"]. Agent and checks find what they
+# install. Package registries are in reach with run --egress registries, or where the home's egress: names registries.
+#setup: []
+
 # Where changes may work, and where not. * and ? stay within a folder, ** crosses folders.
 #allowed_areas: []
 #forbidden_areas: []
@@ -267,10 +271,10 @@ const repositoryText = `# How sallyport changes this repository. It counts as it
 
 # How the code is started again and asked whether it answers once a change has landed; what does not answer goes back by itself. It
 # runs only after the owner of a home has trusted exactly these words (sallyport target trust):
-#| target:
-#|   restart: systemctl restart app
-#|   probe: {http: "http://127.0.0.1:8080/health"}
-#|   trial: 2m
+#target:
+#  restart: systemctl restart app
+#  probe: {http: "http://127.0.0.1:8080/health"}
+#  trial: 2m
 `
 
 const ignoreText = `.state/

@@ -70,7 +70,8 @@ func TestAWireThatCodexDoesNotSpeakIsRefused(t *testing.T) {
 func TestACodexThatIsNotThereIsGot(t *testing.T) {
 	want := task(t)
 	want.Path = t.TempDir()
-	if _, err := codex.New().Program(want); problem.KindOf(err) != problem.NotFound || problem.Of(err).Next != "npm install -g @openai/codex" {
+	_, err := codex.New().Program(want)
+	if problem.KindOf(err) != problem.NotFound || problem.Of(err).Next != "npm install -g @openai/codex" || !strings.HasSuffix(problem.Of(err).Text, "no folder of PATH has codex") {
 		t.Errorf("%v", err)
 	}
 }
