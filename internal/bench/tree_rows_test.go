@@ -273,8 +273,11 @@ func (s *scene) diffs(b *testing.B, n int) {
 		text := wt.Git(b, s.project.Top, "show", string(s.head)+":"+path)
 		in.Writes = append(in.Writes, git.Write{Path: path, Mode: git.File, Data: git.Text(fmt.Sprintf("// %d\n%s\n// the end\n", i, text))})
 	}
-	host := s.project.Common(disk.Ops{})
-	made, err := host.Import(b.Context(), "bench:commit", in)
+	theirs, err := s.project.Common(disk.Ops{}).Import(b.Context(), "bench:commit", in)
+	must(b, err)
+	host, err := s.manager.EnsureRepository(b.Context(), s.project, s.head)
+	must(b, err)
+	made, err := host.Import(b.Context(), "bench:commit", in) // cards are made from the host's repository
 	must(b, err)
 	inTurn(b, row{
 		path: fmt.Sprintf("the unified diff of %d files", len(in.Writes)), size: s.files,
@@ -287,6 +290,6 @@ func (s *scene) diffs(b *testing.B, n int) {
 			must(b, host.Patch(context.Background(), io.MultiWriter(&to), s.head, made.OID, false))
 		})
 	}, func() time.Duration {
-		return timed(func() { wt.Git(b, s.project.Top, "diff", string(s.head), string(made.OID)) })
+		return timed(func() { wt.Git(b, s.project.Top, "diff", string(s.head), string(theirs.OID)) })
 	})
 }

@@ -88,7 +88,7 @@ func copyFiles(b *testing.B, to, from string, n int) (made int) {
 // spreadOver are n text files of a repository, from all over it.
 func spreadOver(b *testing.B, top string, n int) []string {
 	b.Helper()
-	all := strings.Split(wt.Git(b, top, "ls-files", "*.go"), "\n")
+	all := strings.Split(strings.TrimSuffix(wt.Git(b, top, "ls-files", "-z", "*.go"), "\x00"), "\x00")
 	if len(all) < n {
 		b.Fatalf("the repository has %d Go files, %d are wanted", len(all), n)
 	}
