@@ -89,3 +89,12 @@ type DB interface {
 	Snapshot(ctx context.Context, path string) error
 	Close() error
 }
+
+// Look reads in a transaction of its own what find, a method of Tx, has for a key.
+func Look[Key, Found any](ctx context.Context, db DB, find func(Tx, context.Context, Key) (Found, error), key Key) (found Found, err error) {
+	err = db.Read(ctx, func(tx Tx) error {
+		found, err = find(tx, ctx, key)
+		return err
+	})
+	return found, err
+}

@@ -11,7 +11,6 @@ import (
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/whole"
-	"sallyport/internal/chat/conversation"
 	"sallyport/internal/drive/ledger"
 	path "sallyport/internal/path/session"
 	"sallyport/internal/port/sandbox"
@@ -69,7 +68,7 @@ func (d Afresh) Forget(ctx context.Context, of id.Chat, by audit.Actor) (was id.
 		return "", err
 	}
 	defer release()
-	chat, err := d.chat(ctx, of)
+	chat, err := store.Look(ctx, d.DB, store.Tx.Chat, of)
 	if err != nil || chat.Identity == "" {
 		return "", err
 	}
@@ -116,15 +115,6 @@ func endSession(ctx context.Context, tx store.Tx, of id.Session, at time.Time) e
 	return tx.PutSession(ctx, s)
 }
 
-// chat reads one.
-func (d Afresh) chat(ctx context.Context, of id.Chat) (c conversation.Chat, err error) {
-	err = d.DB.Read(ctx, func(tx store.Tx) error {
-		c, err = tx.Chat(ctx, of)
-		return err
-	})
-	return c, err
-}
-
 // holdAll holds every chat of a group; release is good also with an error.
 func (d Afresh) holdAll(ctx context.Context, of group.Folder) (release func(), err error) {
 	var held []func()
@@ -133,11 +123,7 @@ func (d Afresh) holdAll(ctx context.Context, of group.Folder) (release func(), e
 			let()
 		}
 	}
-	var chats []conversation.Chat
-	err = d.DB.Read(ctx, func(tx store.Tx) error {
-		chats, err = tx.Chats(ctx, of)
-		return err
-	})
+	chats, err := store.Look(ctx, d.DB, store.Tx.Chats, of)
 	for _, c := range chats {
 		let, err := d.hold(ctx, c.ID)
 		if err != nil {

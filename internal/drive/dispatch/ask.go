@@ -126,11 +126,7 @@ func spoken(q question.Question) string {
 // was answered, which says how; problem.Usage if it is no answer.
 func (d *Dispatcher) Answer(ctx context.Context, of id.Question, s Said) (in message.In, err error) {
 	s.Text = d.hush(s.Text)
-	var q question.Question
-	err = d.DB.Read(ctx, func(tx store.Tx) (err error) {
-		q, err = tx.Question(ctx, of)
-		return err
-	})
+	q, err := store.Look(ctx, d.DB, store.Tx.Question, of)
 	if err != nil {
 		return in, err
 	}

@@ -171,11 +171,7 @@ func (m maker) comeHome(ctx context.Context, to path.Session) error {
 	if path.HasHome(to.Dir) {
 		return nil
 	}
-	var all []path.Session
-	err := m.DB.Read(ctx, func(tx store.Tx) (err error) {
-		all, err = tx.Sessions(ctx, m.ID.Subject())
-		return err
-	})
+	all, err := m.Sessions(ctx, m.ID)
 	if err != nil || len(all) == 0 {
 		return err
 	}

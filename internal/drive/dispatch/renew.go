@@ -10,7 +10,6 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
-	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/agent"
@@ -97,11 +96,7 @@ func (w renewing) yield() {
 
 // renew has the worker of a chat begin its session, and waits.
 func (d Renewer) renew(ctx context.Context, of group.Folder, chat id.Chat, turn bool) error {
-	var c conversation.Chat
-	err := d.DB.Read(ctx, func(tx store.Tx) (err error) {
-		c, err = tx.Chat(ctx, chat)
-		return err
-	})
+	c, err := store.Look(ctx, d.DB, store.Tx.Chat, chat)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,7 @@ func (w *worker) outfit(ctx context.Context, s *session, g group.Group, owner sa
 	of := path.Session{ID: w.chat.Identity, Chat: w.chat.ID, Attempt: 1, Agent: subject.Agent, Started: ledger.Now()}
 	if of.ID == "" || w.chat.Agent != subject.Agent {
 		of.ID = id.NewSession(program.Name)
-	} else if last, err := w.last(ctx, of.ID); err != nil {
+	} else if last, err := store.Look(ctx, w.DB, store.Tx.Session, of.ID); err != nil {
 		return err
 	} else {
 		of.Attempt = last.Attempt + 1
@@ -247,15 +247,6 @@ func (w *worker) before(ctx context.Context, agentName string) (*agent.Resumed, 
 	}
 	slices.Reverse(said)
 	return &agent.Resumed{Why: "your place was needed, or the host was stopped", Transcript: strings.Join(said, "\n")}, nil
-}
-
-// last is the row of a session that goes on.
-func (w *worker) last(ctx context.Context, of id.Session) (s path.Session, err error) {
-	err = w.DB.Read(ctx, func(tx store.Tx) error {
-		s, err = tx.Session(ctx, of)
-		return err
-	})
-	return s, err
 }
 
 // launch writes down that the session begins, and runs it.

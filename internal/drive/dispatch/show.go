@@ -120,11 +120,7 @@ func (d *Dispatcher) Transcript(ctx context.Context, name string) (log io.ReadCl
 	}
 	of := id.Session(name)
 	if id.KindOf(name) == "chat" {
-		var all []path.Session
-		err = d.DB.Read(ctx, func(tx store.Tx) error {
-			all, err = tx.Sessions(ctx, seen.ID.Subject())
-			return err
-		})
+		all, err := store.Look(ctx, d.DB, store.Tx.Sessions, seen.ID.Subject())
 		if err != nil {
 			return nil, err
 		}

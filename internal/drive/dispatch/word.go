@@ -465,11 +465,7 @@ func undone(err error, of id.Change) string {
 // proposeAgain tells the agent that makes a change that a person has said how a folder is shown. One that is being started anew hears it by
 // proposing.
 func (d decider) proposeAgain(ctx context.Context, of id.Change) {
-	var row change.Row
-	err := d.DB.Read(ctx, func(tx store.Tx) (err error) {
-		row, err = tx.Change(ctx, of)
-		return err
-	})
+	row, err := d.Row(ctx, of)
 	if err == nil {
 		err = d.Swaps.TellDev(ctx, row, "A person has said how the folder is shown: call request_swap again.")
 	}

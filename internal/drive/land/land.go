@@ -476,11 +476,7 @@ func (ls *Landings) loadable(ctx context.Context, row change.Row, p proposal.Pro
 
 // order says what is to be landed, from the approved proposal alone.
 func (ls *Landings) order(ctx context.Context, row change.Row, p proposal.Proposal) (landing.Order, error) {
-	var yes approval.Approval
-	err := ls.DB.Read(ctx, func(tx store.Tx) (err error) {
-		yes, err = tx.LatestApproval(ctx, row.ID)
-		return err
-	})
+	yes, err := store.Look(ctx, ls.DB, store.Tx.LatestApproval, row.ID)
 	if err != nil {
 		return landing.Order{}, err
 	}

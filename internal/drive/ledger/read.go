@@ -17,21 +17,13 @@ import (
 )
 
 // Row returns a change as it is stored now.
-func (l *Ledger) Row(ctx context.Context, change id.Change) (row change.Row, err error) {
-	err = l.DB.Read(ctx, func(tx store.Tx) error {
-		row, err = tx.Change(ctx, change)
-		return err
-	})
-	return row, err
+func (l *Ledger) Row(ctx context.Context, of id.Change) (change.Row, error) {
+	return store.Look(ctx, l.DB, store.Tx.Change, of)
 }
 
 // List returns changes, newest first.
-func (l *Ledger) List(ctx context.Context, f change.Filter) (rows []change.Row, err error) {
-	err = l.DB.Read(ctx, func(tx store.Tx) error {
-		rows, err = tx.Changes(ctx, f)
-		return err
-	})
-	return rows, err
+func (l *Ledger) List(ctx context.Context, f change.Filter) ([]change.Row, error) {
+	return store.Look(ctx, l.DB, store.Tx.Changes, f)
 }
 
 // LookedMax is how many changes are looked through for one of a kind.
@@ -61,12 +53,8 @@ func (l *Ledger) Checkpoints(ctx context.Context, change id.Change) (out []check
 }
 
 // Checkpoint returns one by its id.
-func (l *Ledger) Checkpoint(ctx context.Context, ref id.Checkpoint) (out checkpoint.Checkpoint, err error) {
-	err = l.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Checkpoint(ctx, ref)
-		return err
-	})
-	return out, err
+func (l *Ledger) Checkpoint(ctx context.Context, ref id.Checkpoint) (checkpoint.Checkpoint, error) {
+	return store.Look(ctx, l.DB, store.Tx.Checkpoint, ref)
 }
 
 // Approvals returns newest first; pending only, or all; limit 0 = 100.
@@ -95,12 +83,8 @@ func (l *Ledger) AuditVerify(ctx context.Context, expected *audit.Mark) (audit.R
 }
 
 // Sessions returns a change's, oldest first.
-func (l *Ledger) Sessions(ctx context.Context, change id.Change) (out []session.Session, err error) {
-	err = l.DB.Read(ctx, func(tx store.Tx) error {
-		out, err = tx.Sessions(ctx, change.Subject())
-		return err
-	})
-	return out, err
+func (l *Ledger) Sessions(ctx context.Context, change id.Change) ([]session.Session, error) {
+	return store.Look(ctx, l.DB, store.Tx.Sessions, change.Subject())
 }
 
 // Proposal returns a change's current proposal, nil if it has none.

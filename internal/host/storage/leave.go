@@ -47,11 +47,7 @@ type Leaving struct {
 // Errors: problem.Conflict naming a change that is open.
 func (s *Steward) Leave(ctx context.Context, top string, by audit.Actor) (Leaving, error) {
 	r := &round{Steward: s, now: time.Now(), hand: hand{do: true, by: by}, changes: map[id.Change]change.Row{}}
-	var all []change.Row
-	err := s.DB.Read(ctx, func(tx store.Tx) (err error) {
-		all, err = tx.Changes(ctx, change.Filter{Limit: changesMax})
-		return err
-	})
+	all, err := store.Look(ctx, s.DB, store.Tx.Changes, change.Filter{Limit: changesMax})
 	if err != nil {
 		return Leaving{}, fmt.Errorf("read the changes of the home: %w", err)
 	}

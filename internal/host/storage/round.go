@@ -49,15 +49,12 @@ func (s *Steward) round(ctx context.Context, h hand) (Report, error) {
 	for _, k := range kinds {
 		r.rows[k] = &Row{Kind: k, Keeps: keeps[k]}
 	}
-	err := s.DB.Read(ctx, func(tx store.Tx) error {
-		all, err := tx.Changes(ctx, change.Filter{Limit: changesMax})
-		for _, row := range all {
-			r.changes[row.ID] = row
-		}
-		return err
-	})
+	all, err := store.Look(ctx, s.DB, store.Tx.Changes, change.Filter{Limit: changesMax})
 	if err != nil {
 		return Report{}, fmt.Errorf("read the changes of the home: %w", err)
+	}
+	for _, row := range all {
+		r.changes[row.ID] = row
 	}
 	var errs []error
 	for _, part := range []func(context.Context) error{
