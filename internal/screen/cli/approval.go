@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,9 +50,7 @@ the chat where its card stands; yours is "sallyport chat host".`,
 				return nil
 			}
 			now, place := time.Now(), ""
-			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "APPROVAL\tCHANGE\tDECISION\tASKED\tBY\tREASON")
-			for _, r := range rows {
+			err = table(a.Out, "APPROVAL\tCHANGE\tDECISION\tASKED\tBY\tREASON", rows, func(t io.Writer, r api.Approval) {
 				who := ""
 				if r.By != nil {
 					who = r.By.Name
@@ -65,8 +63,8 @@ the chat where its card stands; yours is "sallyport chat host".`,
 					}
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, about, r.Decision, ago(r.Asked, now), inert.Line(who), clip(inert.Line(r.Reason), 60))
-			}
-			if err := t.Flush(); err != nil || place == "" {
+			})
+			if err != nil || place == "" {
 				return err
 			}
 			fmt.Fprintf(a.Out, "\nhow one about a stranger or a place is answered: %s\n", a.command("sallyport approval show "+place))
@@ -89,28 +87,24 @@ Looking decides nothing. While an answer is wanted, the last lines name the comm
   sallyport approval show chg-1a2b3c4d
   sallyport approval show qst-1a2b3c4d
   sallyport approval show apr-1a2b3c4d --json`, oneQuestion, func(ctx context.Context, c *client.Client, words []string) error {
-			q, err := client.Call(ctx, c, api.ApprovalShow, words[0])
-			if err != nil || a.document(q) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			if q.Admission != nil {
-				printAdmission(a, s, q)
-				return nil
-			}
-			printCard(s, q.Approval.Change, q.Proposal)
-			s.line("")
-			line := fmt.Sprintf("%s %s", q.Approval.ID, q.Approval.Decision)
-			if q.Approval.By != nil {
-				line += " by " + inert.Line(q.Approval.By.Name)
-			}
-			if q.Approval.Reason != "" {
-				line += ": " + inert.Line(q.Approval.Reason)
-			}
-			s.line("%s", line)
-			if q.Approval.Decision == api.Pending {
-				printWaiting(a, s, q.Approval.Change, &q.Proposal)
-			}
-			return nil
+			return tell(ctx, a, c, api.ApprovalShow, words[0], func(s sheet, q api.Question) {
+				if q.Admission != nil {
+					printAdmission(a, s, q)
+					return
+				}
+				printCard(s, q.Approval.Change, q.Proposal)
+				s.line("")
+				line := fmt.Sprintf("%s %s", q.Approval.ID, q.Approval.Decision)
+				if q.Approval.By != nil {
+					line += " by " + inert.Line(q.Approval.By.Name)
+				}
+				if q.Approval.Reason != "" {
+					line += ": " + inert.Line(q.Approval.Reason)
+				}
+				s.line("%s", line)
+				if q.Approval.Decision == api.Pending {
+					printWaiting(a, s, q.Approval.Change, &q.Proposal)
+				}
+			})
 		})
 }

@@ -8,7 +8,6 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
-	"sallyport/internal/door/client"
 )
 
 func newAuditListCommand(a *app) *cobra.Command {
@@ -36,18 +35,14 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 			if verify {
 				return reportVerification(cmd.Context(), a, c, "")
 			}
-			rows, err := client.Call(cmd.Context(), c, api.AuditList, api.Entries{Change: change, After: after, Limit: limit})
-			if err != nil || a.document(rows) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			for _, e := range rows {
-				printEntry(s, e)
-			}
-			if len(rows) == 0 {
-				s.line("nothing happened")
-			}
-			return nil
+			return tell(cmd.Context(), a, c, api.AuditList, api.Entries{Change: change, After: after, Limit: limit}, func(s sheet, rows []api.Entry) {
+				for _, e := range rows {
+					printEntry(s, e)
+				}
+				if len(rows) == 0 {
+					s.line("nothing happened")
+				}
+			})
 		})
 	cmd.Flags().StringVar(&change, "change", "", "only entries about `CHANGE`")
 	cmd.Flags().Int64Var(&after, "after", 0, "only entries after number `N`")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,12 +49,9 @@ Next: "sallyport change show CHANGE" tells the story of one.`,
 			if err != nil {
 				return err
 			}
-			rows, err := client.Call(cmd.Context(), c, api.ChangeList, f)
-			if err != nil || a.document(rows) {
-				return err
-			}
-			printChanges(a.Out, rows)
-			return nil
+			return tell(cmd.Context(), a, c, api.ChangeList, f, func(_ sheet, rows []api.Change) {
+				printChanges(a.Out, rows)
+			})
 		})
 	cmd.Flags().StringVar(&repo, "repo", "", "only changes of the repository that holds `DIR`")
 	cmd.Flags().StringArrayVar(&only, "state", nil, "only changes in this `STATE`; repeatable")
@@ -70,13 +66,10 @@ func printChanges(w io.Writer, rows []api.Change) {
 		return
 	}
 	now := time.Now()
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CHANGE\tSTATE\tMOVED\tBRANCH\tREPOSITORY\tREQUEST")
-	for _, c := range rows {
+	_ = table(w, "CHANGE\tSTATE\tMOVED\tBRANCH\tREPOSITORY\tREQUEST", rows, func(t io.Writer, c api.Change) { // a reader who left has seen enough
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, stands(c), ago(c.Moved, now), clip(inert.Path(c.Branch), 24),
 			clip(inert.Path(c.Repo), 40), clip(wish(c), 60))
-	}
-	_ = t.Flush() // a reader who left has seen enough
+	})
 }
 
 // watchManner is how a person watches: to the end.

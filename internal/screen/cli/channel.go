@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -165,12 +165,9 @@ says more of one, and what did not arrive.`,
 				a.sheet(a.Out).line("there is no channel; one is added by: %s", a.command("sallyport channel add --help"))
 				return nil
 			}
-			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "CHANNEL\tPLATFORM\tSTANDS\tWAITING\tSENT\tDEAD")
-			for _, ch := range all {
+			return table(a.Out, "CHANNEL\tPLATFORM\tSTANDS\tWAITING\tSENT\tDEAD", all, func(t io.Writer, ch api.Channel) {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\n", ch.Name, ch.Platform, clip(channelStands(ch), 70), ch.Waiting, ch.Sent, ch.Dead)
-			}
-			return t.Flush()
+			})
 		})
 }
 
@@ -192,11 +189,7 @@ where its credential is, and how many messages wait to leave by it, have left an
 with why the newest of those will not. A platform that does not keep what is said while nobody
 listens has lost it then: the last time that was is shown too.`,
 		"  sallyport channel show libera\n  sallyport channel show libera --json", oneChannel, func(ctx context.Context, c *client.Client, words []string) error {
-			ch, err := client.Call(ctx, c, api.ChannelShow, words[0])
-			if err == nil && !a.document(ch) {
-				printChannel(a.sheet(a.Out), ch)
-			}
-			return err
+			return tell(ctx, a, c, api.ChannelShow, words[0], printChannel)
 		})
 }
 
@@ -257,12 +250,9 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 				a.sheet(a.Out).line("nothing was removed")
 				return nil
 			}
-			gone, err := client.Call(cmd.Context(), c, api.ChannelRemove, words[0])
-			if err != nil || a.document(gone) {
-				return err
-			}
-			a.sheet(a.Out).line("channel %s is removed, with %s; messages that will not be sent: %d", words[0], count(gone.Wirings, "wiring"), gone.Waiting)
-			return nil
+			return tell(cmd.Context(), a, c, api.ChannelRemove, words[0], func(s sheet, gone api.Removed) {
+				s.line("channel %s is removed, with %s; messages that will not be sent: %d", words[0], count(gone.Wirings, "wiring"), gone.Waiting)
+			})
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove without asking")
 	return cmd

@@ -24,16 +24,13 @@ files differ from the checkpoint before it and from the base, and the rules that
 Next: "checkpoint diff" shows what is in one. "sallyport rollback --checkpoint ID" returns the
 change's work to one.`,
 		"  sallyport checkpoint list chg-1a2b3c4d\n  sallyport checkpoint list chg-1a2b3c4d --json", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
-			rows, err := client.Call(ctx, c, api.CheckpointList, words[0])
-			if err != nil || a.document(rows) {
-				return err
-			}
-			if len(rows) == 0 {
-				fmt.Fprintf(a.Out, "%s has no checkpoint yet\n", words[0])
-				return nil
-			}
-			printTimeline(a.sheet(a.Out), rows)
-			return nil
+			return tell(ctx, a, c, api.CheckpointList, words[0], func(s sheet, rows []api.Checkpoint) {
+				if len(rows) == 0 {
+					fmt.Fprintf(a.Out, "%s has no checkpoint yet\n", words[0])
+					return
+				}
+				printTimeline(s, rows)
+			})
 		})
 }
 
@@ -79,19 +76,15 @@ do about each, what was left out of it, and the commit that keeps it in the home
 repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change.`,
 		`  sallyport checkpoint show ckpt-001-0123abcd
   sallyport checkpoint show ckpt-001-0123abcd --json`, oneCheckpoint, func(ctx context.Context, c *client.Client, words []string) error {
-			r, err := client.Call(ctx, c, api.CheckpointShow, words[0])
-			if err != nil || a.document(r) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			printCheckpoint(s, r)
-			s.line("")
-			s.line("of %s, %s, taken %s (%s)", r.Change, inert.Line(r.Session), ago(r.At, s.now), inert.Line(r.Trigger))
-			s.line("commit %s, tree %s, from %s", short(r.Commit), short(r.Tree), short(r.Base))
-			if r.Previous != "" {
-				s.line("after %s: %s since", inert.Line(r.Previous), count(r.SinceLast, "file")+" changed")
-			}
-			return nil
+			return tell(ctx, a, c, api.CheckpointShow, words[0], func(s sheet, r api.Checkpoint) {
+				printCheckpoint(s, r)
+				s.line("")
+				s.line("of %s, %s, taken %s (%s)", r.Change, inert.Line(r.Session), ago(r.At, s.now), inert.Line(r.Trigger))
+				s.line("commit %s, tree %s, from %s", short(r.Commit), short(r.Tree), short(r.Base))
+				if r.Previous != "" {
+					s.line("after %s: %s since", inert.Line(r.Previous), count(r.SinceLast, "file")+" changed")
+				}
+			})
 		})
 }
 
@@ -149,11 +142,6 @@ go on. It prints the files, the verdict and the rules that are broken. No file o
 
 You need it only to look between two checkpoints: they come every half minute by themselves.`,
 		"  sallyport checkpoint now chg-1a2b3c4d", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
-			taken, err := client.Call(ctx, c, api.CheckpointTake, words[0])
-			if err != nil || a.document(taken) {
-				return err
-			}
-			printCheckpoint(a.sheet(a.Out), taken)
-			return nil
+			return tell(ctx, a, c, api.CheckpointTake, words[0], printCheckpoint)
 		})
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +59,26 @@ func (a *app) remoteBy(connect func(context.Context) (*client.Client, error), us
 		}
 		return run(cmd.Context(), c, words)
 	})
+}
+
+// tell asks the daemon, and answers with what it says: as a document if that was asked for, else as show writes it.
+func tell[In, Out any](ctx context.Context, a *app, c *client.Client, v api.Verb[In, Out], in In, show func(s sheet, out Out)) error {
+	out, err := client.Call(ctx, c, v, in)
+	if err != nil || a.document(out) {
+		return err
+	}
+	show(a.sheet(a.Out), out)
+	return nil
+}
+
+// table writes rows below the names of their columns, each as row writes it.
+func table[T any](w io.Writer, head string, rows []T, row func(t io.Writer, r T)) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, head)
+	for _, r := range rows {
+		row(t, r)
+	}
+	return t.Flush()
 }
 
 // group builds a noun: it only has verbs.

@@ -33,21 +33,17 @@ metrics.`,
 }
 
 func printDaemon(ctx context.Context, a *app, c *client.Client) error {
-	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
-	if err != nil || a.document(d) {
-		return err
-	}
-	s := a.sheet(a.Out)
-	s.line("daemon of %s: pid %d, build %s, up %s", inert.Path(d.Home), d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
-	s.line("  socket %s", inert.Path(c.Socket()))
-	if k := d.Keeper; k != nil {
-		s.line("  keeper pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
-		s.line("  a change of the host is guarded against %s", holds(k))
-		s.line("  %s", k.Limits())
-	}
-	printHostChange(a, s, d.Host)
-	s.line("  %s being worked on, %d waiting for a person", count(d.Working, "change"), d.Waiting)
-	return nil
+	return tell(ctx, a, c, api.DaemonShow, api.Nothing{}, func(s sheet, d api.Daemon) {
+		s.line("daemon of %s: pid %d, build %s, up %s", inert.Path(d.Home), d.PID, d.Build, duration(s.now.Sub(d.Started).Truncate(time.Second)))
+		s.line("  socket %s", inert.Path(c.Socket()))
+		if k := d.Keeper; k != nil {
+			s.line("  keeper pid %d, release %.12s%s", k.PID, k.Release, restarted(s, k))
+			s.line("  a change of the host is guarded against %s", holds(k))
+			s.line("  %s", k.Limits())
+		}
+		printHostChange(a, s, d.Host)
+		s.line("  %s being worked on, %d waiting for a person", count(d.Working, "change"), d.Waiting)
+	})
 }
 
 func newDaemonStatusCommand(a *app) *cobra.Command {

@@ -43,18 +43,14 @@ func followThrough(ctx context.Context, a *app, c *client.Client, change string,
 
 // reportKept says what an answer about a change in a home of another user's has come to. What follows is told in the conversation.
 func reportKept(ctx context.Context, a *app, c *client.Client, change string) error {
-	q, err := client.Call(ctx, c, api.ApprovalShow, change)
-	if err != nil || a.document(q) {
-		return err
-	}
-	s := a.sheet(a.Out)
-	if q.Approval.Decision == api.Pending {
-		s.line("%s has your yes, and waits for another's", change)
-	} else {
-		s.line("%s %s", change, q.Approval.Decision)
-	}
-	s.line("  what comes of it is told in the conversation: %s", a.command("sallyport chat host"))
-	return nil
+	return tell(ctx, a, c, api.ApprovalShow, change, func(s sheet, q api.Question) {
+		if q.Approval.Decision == api.Pending {
+			s.line("%s has your yes, and waits for another's", change)
+		} else {
+			s.line("%s %s", change, q.Approval.Decision)
+		}
+		s.line("  what comes of it is told in the conversation: %s", a.command("sallyport chat host"))
+	})
 }
 
 // reportLeft says how to see a change again that goes on without this terminal.

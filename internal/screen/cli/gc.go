@@ -27,15 +27,12 @@ time: "sallyport change export" keeps it as a patch.
 --dry-run removes nothing and says what would go. "sallyport status --disk" shows what the home
 takes.`,
 		"  sallyport gc --dry-run\n  sallyport gc", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
-			s, err := client.Call(ctx, c, api.StorageCollect, api.GC{DryRun: dry})
-			if err != nil || a.document(s) {
-				return err
-			}
-			printCollected(a.sheet(a.Out), s)
-			if dry && s.Freed > 0 {
-				a.sheet(a.Out).line("next: %s", a.command("sallyport gc"))
-			}
-			return nil
+			return tell(ctx, a, c, api.StorageCollect, api.GC{DryRun: dry}, func(s sheet, v api.Storage) {
+				printCollected(s, v)
+				if dry && v.Freed > 0 {
+					s.line("next: %s", a.command("sallyport gc"))
+				}
+			})
 		})
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "remove nothing; say what would go")
 	return cmd

@@ -60,11 +60,9 @@ with. It also says how much the group's agent remembers, how the group differs f
 and what you have edited and not committed. A change of itself that it has asked for, and that is
 open, is named with what you can say to it.`,
 		"  sallyport group show echo\n  sallyport group show echo --json", oneGroup, func(ctx context.Context, c *client.Client, words []string) error {
-			g, err := client.Call(ctx, c, api.GroupShow, api.OfGroup{Group: words[0], User: a.userHome()})
-			if err == nil && !a.document(g) {
-				printGroupWhole(a, a.sheet(a.Out), g)
-			}
-			return err
+			return tell(ctx, a, c, api.GroupShow, api.OfGroup{Group: words[0], User: a.userHome()}, func(s sheet, g api.Group) {
+				printGroupWhole(a, s, g)
+			})
 		})
 }
 

@@ -45,12 +45,9 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 					return nil
 				}
 			}
-			done, err := client.Call(cmd.Context(), c, api.GroupMemoryClear, words[0])
-			if err != nil || a.document(done) {
-				return err
-			}
-			a.sheet(a.Out).line("%s of memory removed; the next message wakes the agent of %s without it", size(done.Bytes), words[0])
-			return nil
+			return tell(cmd.Context(), a, c, api.GroupMemoryClear, words[0], func(s sheet, done api.Cleared) {
+				s.line("%s of memory removed; the next message wakes the agent of %s without it", size(done.Bytes), words[0])
+			})
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove without asking")
 	return cmd

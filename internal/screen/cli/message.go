@@ -3,9 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -48,12 +48,9 @@ dead when it was given up.`,
 			if err != nil {
 				return err
 			}
-			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "MESSAGE\tCAME\tGROUP\tFROM\tSTATUS\tTEXT")
-			for _, m := range rows {
+			return table(a.Out, "MESSAGE\tCAME\tGROUP\tFROM\tSTATUS\tTEXT", rows, func(t io.Writer, m api.Message) {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, clock(m.At), groups[m.Chat], fromWhom(m), m.Status, clip(inert.Line(firstLine(m.Text)), 60))
-			}
-			return t.Flush()
+			})
 		})
 	cmd.Flags().StringVar(&in.Group, "group", "", "only messages to this `GROUP`")
 	cmd.Flags().StringSliceVar(&in.Status, "status", nil, "only messages with this `STATUS`; may be given again")

@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -29,16 +29,13 @@ a uid. "sallyport person show PERSON" says whether somebody is reached.`,
 			if err != nil || a.document(all) {
 				return err
 			}
-			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "PERSON\tNAME\tROLES\tACCOUNTS")
-			for _, p := range all {
+			return table(a.Out, "PERSON\tNAME\tROLES\tACCOUNTS", all, func(t io.Writer, p api.Person) {
 				var accounts []string
 				for _, one := range p.Accounts {
 					accounts = append(accounts, one.Identity)
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.ID, inert.Line(p.Name), dash(roleList(p)), dash(strings.Join(accounts, ", ")))
-			}
-			return t.Flush()
+			})
 		})
 }
 
@@ -63,11 +60,7 @@ func newPersonShowCommand(a *app) *cobra.Command {
 		`Shows somebody whom the home knows: their roles, each of their accounts, and whether the assistant
 reaches them by it. It reaches an account on a platform once that has written to it directly.`,
 		"  sallyport person show ann\n  sallyport person show psn-1a2b3c4d --json", exactly("PERSON"), func(ctx context.Context, c *client.Client, words []string) error {
-			p, err := client.Call(ctx, c, api.PersonShow, words[0])
-			if err == nil && !a.document(p) {
-				printPerson(a.sheet(a.Out), p)
-			}
-			return err
+			return tell(ctx, a, c, api.PersonShow, words[0], printPerson)
 		})
 }
 
@@ -116,15 +109,11 @@ nothing yet: "sallyport person role" gives one.`,
 			if err != nil {
 				return err
 			}
-			p, err := client.Call(cmd.Context(), c, api.PersonAdd, in)
-			if err != nil || a.document(p) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			s.line("%s is known as %s", inert.Line(p.Name), p.ID)
-			s.line("  may talk with a group: %s", a.command("sallyport person role "+p.ID+" member --group GROUP"))
-			s.line("  has an account:        %s", a.command("sallyport person link "+p.ID))
-			return nil
+			return tell(cmd.Context(), a, c, api.PersonAdd, in, func(s sheet, p api.Person) {
+				s.line("%s is known as %s", inert.Line(p.Name), p.ID)
+				s.line("  may talk with a group: %s", a.command("sallyport person role "+p.ID+" member --group GROUP"))
+				s.line("  has an account:        %s", a.command("sallyport person link "+p.ID))
+			})
 		})
 	cmd.Flags().IntVar(&uid, "uid", 0, "the user of this machine that they are: `N`, as \"id -u NAME\" says it")
 	return cmd
@@ -137,19 +126,15 @@ it, on any channel of the home, is PERSON's from then on. The code is good for t
 one account. Give it to nobody but PERSON: whoever sends it is taken for them. A code that is said
 in any other way is good no more. It is shown once, and the home keeps only a hash of it.`,
 		"  sallyport person link ann\n  sallyport person link psn-1a2b3c4d --json", exactly("PERSON"), func(ctx context.Context, c *client.Client, words []string) error {
-			made, err := client.Call(ctx, c, api.PersonLink, words[0])
-			if err != nil || a.document(made) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			s.line("%s", s.bold(made.Code))
-			s.line("%s sends it to the assistant in a direct message, until %s: that account is theirs then", inert.Line(made.Person.Name), clock(made.Expires))
-			if len(made.Channels) == 0 {
-				s.line("%s this home has no channel where it could be sent: %s", s.yellow("note:"), a.command("sallyport channel add --help"))
-			} else {
-				s.line("  channels: %s", inert.Line(strings.Join(made.Channels, ", ")))
-			}
-			return nil
+			return tell(ctx, a, c, api.PersonLink, words[0], func(s sheet, made api.LinkCode) {
+				s.line("%s", s.bold(made.Code))
+				s.line("%s sends it to the assistant in a direct message, until %s: that account is theirs then", inert.Line(made.Person.Name), clock(made.Expires))
+				if len(made.Channels) == 0 {
+					s.line("%s this home has no channel where it could be sent: %s", s.yellow("note:"), a.command("sallyport channel add --help"))
+				} else {
+					s.line("  channels: %s", inert.Line(strings.Join(made.Channels, ", ")))
+				}
+			})
 		})
 }
 
@@ -158,11 +143,9 @@ func newPersonUnlinkCommand(a *app) *cobra.Command {
 		`Takes an account, PLATFORM:ACCOUNT, from the person who has it. Whoever writes from it is a stranger
 then. The account that the home was made with stays its owner's.`,
 		"  sallyport person unlink telegram:4711\n  sallyport person unlink terminal:1001", exactly("ACCOUNT"), func(ctx context.Context, c *client.Client, words []string) error {
-			p, err := client.Call(ctx, c, api.AccountUnlink, api.Unlink{Identity: words[0]})
-			if err == nil && !a.document(p) {
-				a.sheet(a.Out).line("%s is not %s any more", inert.Line(words[0]), inert.Line(p.Name))
-			}
-			return err
+			return tell(ctx, a, c, api.AccountUnlink, api.Unlink{Identity: words[0]}, func(s sheet, p api.Person) {
+				s.line("%s is not %s any more", inert.Line(words[0]), inert.Line(p.Name))
+			})
 		})
 }
 
@@ -188,20 +171,17 @@ machine is asked in "sallyport chat host".`,
   sallyport person role ann group_admin --group echo
   sallyport person role ann global_admin --remove`, exactly("PERSON", "ROLE"), func(ctx context.Context, c *client.Client, words []string) error {
 			in.Person, in.Role = words[0], words[1]
-			p, err := client.Call(ctx, c, api.PersonRole, in)
-			if err != nil || a.document(p) {
-				return err
-			}
-			does := "is"
-			if in.Remove {
-				does = "is not"
-			}
-			end := ""
-			if in.Remove {
-				end = " any more"
-			}
-			a.sheet(a.Out).line("%s %s %s%s", inert.Line(p.Name), does, roleName(api.Role{Role: in.Role, Group: in.Group}), end)
-			return nil
+			return tell(ctx, a, c, api.PersonRole, in, func(s sheet, p api.Person) {
+				does := "is"
+				if in.Remove {
+					does = "is not"
+				}
+				end := ""
+				if in.Remove {
+					end = " any more"
+				}
+				s.line("%s %s %s%s", inert.Line(p.Name), does, roleName(api.Role{Role: in.Role, Group: in.Group}), end)
+			})
 		})
 	cmd.Flags().StringVar(&in.Group, "group", "", "the `GROUP` of a member or a group_admin")
 	cmd.Flags().BoolVar(&in.Remove, "remove", false, "take the role")
@@ -222,10 +202,8 @@ func newPersonRemoveCommand(a *app) *cobra.Command {
 		`Takes all accounts, roles and codes of PERSON. Whoever writes from one of these accounts is then a
 stranger. What they said and decided stays in the audit under their id. The owner of the home stays.`,
 		"  sallyport person remove ann", exactly("PERSON"), func(ctx context.Context, c *client.Client, words []string) error {
-			p, err := client.Call(ctx, c, api.PersonRemove, words[0])
-			if err == nil && !a.document(p) {
-				a.sheet(a.Out).line("the home knows %s no more; %s lost all accounts and roles", inert.Line(p.Name), p.ID)
-			}
-			return err
+			return tell(ctx, a, c, api.PersonRemove, words[0], func(s sheet, p api.Person) {
+				s.line("the home knows %s no more; %s lost all accounts and roles", inert.Line(p.Name), p.ID)
+			})
 		})
 }

@@ -3,12 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -123,12 +123,9 @@ func printReleases(a *app, rows []kept, damage error) error {
 		}
 		return nil
 	}
-	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RELEASE\tBUILD\tSCHEMA\tBUILT\tIS")
-	for _, r := range rows {
+	return table(a.Out, "RELEASE\tBUILD\tSCHEMA\tBUILT\tIS", rows, func(t io.Writer, r kept) {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", short(r.Digest), clip(inert.Line(r.Build), 40), r.Schema, clock(r.Built), dash(r.marks()))
-	}
-	return t.Flush()
+	})
 }
 
 func newReleaseShowCommand(a *app) *cobra.Command {

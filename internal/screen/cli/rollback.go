@@ -147,37 +147,29 @@ func undo(ctx context.Context, a *app, c *client.Client, change string, f rollba
 
 // restore makes a tree that of a checkpoint.
 func restore(ctx context.Context, a *app, c *client.Client, checkpoint string) error {
-	taken, err := client.Call(ctx, c, api.CheckpointRestore, checkpoint)
-	if err != nil || a.document(taken) {
-		return err
-	}
-	s := a.sheet(a.Out)
-	s.line("the work of %s is again what it was at %s", taken.Change, checkpoint)
-	printVerdict(s, taken)
-	printViolations(s, taken, violationsShown)
-	s.line("next: %s", a.command("sallyport change watch "+taken.Change))
-	return nil
+	return tell(ctx, a, c, api.CheckpointRestore, checkpoint, func(s sheet, taken api.Checkpoint) {
+		s.line("the work of %s is again what it was at %s", taken.Change, checkpoint)
+		printVerdict(s, taken)
+		printViolations(s, taken, violationsShown)
+		s.line("next: %s", a.command("sallyport change watch "+taken.Change))
+	})
 }
 
 // putBack returns files to the last valid checkpoint.
 func putBack(ctx context.Context, a *app, c *client.Client, request api.PutBack) error {
-	done, err := client.Call(ctx, c, api.ChangePutBack, request)
-	if err != nil || a.document(done) {
-		return err
-	}
-	s := a.sheet(a.Out)
-	if request.Violating {
-		s.line("Reverted %d files with violations", len(done.Reverted)) // SV-049 says these words
-		printPaths(s, done.Reverted, len(done.Reverted))
-		s.line("Kept %d valid changes", done.Kept)
-	} else {
-		s.line("Reverted %s", count(len(done.Reverted), "file"))
-		printPaths(s, done.Reverted, len(done.Reverted))
-		s.line("Kept %s", count(done.Kept, "other change"))
-	}
-	if done.Checkpoint.ID != "" {
-		printVerdict(s, done.Checkpoint)
-		printViolations(s, done.Checkpoint, violationsShown)
-	}
-	return nil
+	return tell(ctx, a, c, api.ChangePutBack, request, func(s sheet, done api.Returned) {
+		if request.Violating {
+			s.line("Reverted %d files with violations", len(done.Reverted)) // SV-049 says these words
+			printPaths(s, done.Reverted, len(done.Reverted))
+			s.line("Kept %d valid changes", done.Kept)
+		} else {
+			s.line("Reverted %s", count(len(done.Reverted), "file"))
+			printPaths(s, done.Reverted, len(done.Reverted))
+			s.line("Kept %s", count(done.Kept, "other change"))
+		}
+		if done.Checkpoint.ID != "" {
+			printVerdict(s, done.Checkpoint)
+			printViolations(s, done.Checkpoint, violationsShown)
+		}
+	})
 }

@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,13 +48,11 @@ func printPoints(a *app, cmd *cobra.Command, c *client.Client, repo string) erro
 		return nil
 	}
 	now := time.Now()
-	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CHANGE\tLANDED\tCOMMIT\tPATHS\tBRANCH\tREPOSITORY\tREQUEST")
-	for _, p := range all {
+	err = table(a.Out, "CHANGE\tLANDED\tCOMMIT\tPATHS\tBRANCH\tREPOSITORY\tREQUEST", all, func(t io.Writer, p point) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", p.Change, ago(p.Landed, now), short(p.Commit), p.Paths, clip(inert.Path(p.Branch), 24),
 			clip(inert.Path(p.Repo), 40), clip(p.wish, 60))
-	}
-	if err := t.Flush(); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(a.Err, "next: %s\n", a.command("sallyport rollback "+all[0].Change))

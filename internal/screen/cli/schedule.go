@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -40,16 +40,14 @@ has it done and come again. "sallyport schedule remove TASK" takes one away.`,
 			if err != nil {
 				return err
 			}
-			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "TASK\tGROUP\tDUE\tREPEATS\tTEXT")
-			for _, m := range rows {
+			err = table(a.Out, "TASK\tGROUP\tDUE\tREPEATS\tTEXT", rows, func(t io.Writer, m api.Message) {
 				due := taskClock(m)
 				if m.Status == api.MessageDead {
 					due = "stopped"
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", m.Task, groups[m.Chat], due, dash(m.Repeat), clip(inert.Line(firstLine(m.Text)), 60))
-			}
-			if err := t.Flush(); err != nil {
+			})
+			if err != nil {
 				return err
 			}
 			printStopped(a, rows)
@@ -97,17 +95,13 @@ nothing ran, is not made up for more than once.`,
 				return problem.Errorf(problem.Usage, "sallyport schedule add --help", "when? give --at TIME, --cron or --every")
 			}
 			in.Group, in.Text = words[0], words[1]
-			m, err := client.Call(ctx, c, api.ScheduleAdd, in)
-			if err != nil || a.document(m) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			again := ""
-			if m.Repeat != "" {
-				again = ", then " + repeats(m.Repeat)
-			}
-			s.line("%s %s: %s is told at %s%s", m.Task, s.green("scheduled"), words[0], taskClock(m), again)
-			return nil
+			return tell(ctx, a, c, api.ScheduleAdd, in, func(s sheet, m api.Message) {
+				again := ""
+				if m.Repeat != "" {
+					again = ", then " + repeats(m.Repeat)
+				}
+				s.line("%s %s: %s is told at %s%s", m.Task, s.green("scheduled"), words[0], taskClock(m), again)
+			})
 		})
 	cmd.Flags().StringVar(&in.At, "at", "", "when, by the home's clock: `TIME`, such as \"2026-05-01 09:00\"; of what repeats, the first time")
 	cmd.Flags().StringVar(&in.Cron, "cron", "", "again and again at the times of this `LINE`, five fields by the home's clock")

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,12 +38,9 @@ one came. The sessions of changes are listed by "sallyport change show CHANGE".`
 				return nil
 			}
 			now := time.Now()
-			t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "CHAT\tGROUP\tPLATFORM\tSESSION\tSTATE\tTURNS\tWAITING\tDEAD\tLAST MESSAGE")
-			for _, r := range rows {
+			return table(a.Out, "CHAT\tGROUP\tPLATFORM\tSESSION\tSTATE\tTURNS\tWAITING\tDEAD\tLAST MESSAGE", rows, func(t io.Writer, r api.Chat) {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Group, inert.Line(r.Platform), dash(r.Session), chatState(r), r.Turns, r.Waiting, r.Dead, lastMessage(r, now))
-			}
-			return t.Flush()
+			})
 		})
 	cmd.Flags().StringVar(&group, "group", "", "only chats with this `GROUP`")
 	return cmd
@@ -196,16 +192,13 @@ cancel" do that.`,
 			if change != "" {
 				return problem.Errorf(problem.Usage, "sallyport change pause "+change, "the session %s works for the change %s, and is not ended by this", words[0], change)
 			}
-			done, err := client.Call(ctx, c, api.ChatStop, words[0])
-			if err != nil || a.document(done) {
-				return err
-			}
-			if done.Stopped {
-				a.sheet(a.Out).line("the session of %s ended; the next message wakes the agent again", words[0])
-			} else {
-				a.sheet(a.Out).line("no session of %s runs", words[0])
-			}
-			return nil
+			return tell(ctx, a, c, api.ChatStop, words[0], func(s sheet, done api.Stopped) {
+				if done.Stopped {
+					s.line("the session of %s ended; the next message wakes the agent again", words[0])
+				} else {
+					s.line("no session of %s runs", words[0])
+				}
+			})
 		})
 }
 
@@ -240,16 +233,13 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 				a.sheet(a.Out).line("nothing was removed")
 				return nil
 			}
-			done, err := client.Call(cmd.Context(), c, api.ChatForget, words[0])
-			if err != nil || a.document(done) {
-				return err
-			}
-			if done.Session == "" {
-				a.sheet(a.Out).line("no session has run for %s: the next message begins one", done.Chat)
-				return nil
-			}
-			a.sheet(a.Out).line("%s is forgotten; the next message begins a new session", done.Session)
-			return nil
+			return tell(cmd.Context(), a, c, api.ChatForget, words[0], func(s sheet, done api.Forgotten) {
+				if done.Session == "" {
+					s.line("no session has run for %s: the next message begins one", done.Chat)
+					return
+				}
+				s.line("%s is forgotten; the next message begins a new session", done.Session)
+			})
 		})
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove without asking")
 	return cmd

@@ -49,12 +49,7 @@ reads them; docs/metrics.md explains each.`,
 			if prometheus {
 				return client.Copy(cmd.Context(), c, api.DaemonMetrics, api.Nothing{}, a.Out)
 			}
-			stats, err := client.Call(cmd.Context(), c, api.StatsShow, api.OfChange{Change: change})
-			if err != nil || a.document(stats) {
-				return err
-			}
-			printStats(a.sheet(a.Out), stats)
-			return nil
+			return tell(cmd.Context(), a, c, api.StatsShow, api.OfChange{Change: change}, printStats)
 		})
 	cmd.Flags().BoolVar(&prometheus, "prometheus", false, "write the figures in Prometheus text form")
 	return cmd

@@ -50,11 +50,7 @@ will never arrive, and what is over its limit.
 free.`,
 		"  sallyport status\n  sallyport status --json\n  sallyport status --disk", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			if disk {
-				s, err := client.Call(ctx, c, api.StorageShow, api.Nothing{})
-				if err == nil && !a.document(s) {
-					printStored(a.sheet(a.Out), s)
-				}
-				return err
+				return tell(ctx, a, c, api.StorageShow, api.Nothing{}, printStored)
 			}
 			if other := c.Other(); other != nil { // of what it answers, all there is
 				return errors.Join(printDaemon(ctx, a, c), other)

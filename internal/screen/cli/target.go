@@ -47,17 +47,13 @@ once you have trusted exactly these words: "sallyport target trust". Words are s
 would read them: a line break as \n, a hidden character by its number.`,
 		"  sallyport target show\n  sallyport target show --repo ~/app --json",
 		func(ctx context.Context, c *client.Client, dir string) error {
-			t, err := client.Call(ctx, c, api.TargetShow, api.InRepo{Repo: dir})
-			if err != nil || a.document(t) {
-				return err
-			}
-			printTarget(a, t)
-			if t.Home == nil && t.Proposed != nil && !t.Trusted {
-				s := a.sheet(a.Out)
-				s.line("") // in one piece, however narrow the terminal: it is to be pasted
-				s.line("trust exactly this: %s", a.command("sallyport target trust --repo "+inert.Path(t.Repo)+" --digest "+t.Proposed.Digest))
-			}
-			return nil
+			return tell(ctx, a, c, api.TargetShow, api.InRepo{Repo: dir}, func(s sheet, t api.Target) {
+				printTarget(a, t)
+				if t.Home == nil && t.Proposed != nil && !t.Trusted {
+					s.line("") // in one piece, however narrow the terminal: it is to be pasted
+					s.line("trust exactly this: %s", a.command("sallyport target trust --repo "+inert.Path(t.Repo)+" --digest "+t.Proposed.Digest))
+				}
+			})
 		})
 }
 

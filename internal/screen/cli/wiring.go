@@ -29,18 +29,14 @@ func newWiringListCommand(a *app) *cobra.Command {
 becomes of strangers there (strict: they are not heard; request_approval: somebody who may is asked;
 public: they are heard), and the groups that hear it. A wiring that engages on nothing is marked.`,
 		"  sallyport wiring list\n  sallyport wiring list --channel libera --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
-			all, err := client.Call(ctx, c, api.WiringList, in)
-			if err != nil || a.document(all) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			if len(all) == 0 {
-				s.line("nothing was said on a channel yet; the channels: %s", a.command("sallyport channel list"))
-			}
-			for _, w := range all {
-				printWired(s, w)
-			}
-			return nil
+			return tell(ctx, a, c, api.WiringList, in, func(s sheet, all []api.Conversation) {
+				if len(all) == 0 {
+					s.line("nothing was said on a channel yet; the channels: %s", a.command("sallyport channel list"))
+				}
+				for _, w := range all {
+					printWired(s, w)
+				}
+			})
 		})
 	cmd.Flags().StringVar(&in.Channel, "channel", "", "only the conversations of this `CHANNEL`")
 	return cmd
@@ -83,11 +79,7 @@ and whom the card names becomes a member of GROUP where somebody is asked about 
   sallyport wiring set cnv-1a2b3c4d ada --pattern '^!ada' --scope known
   sallyport wiring set cnv-1a2b3c4d ada --mode mention --ignored accumulate`, oneWiring, func(ctx context.Context, c *client.Client, words []string) error {
 			in.Conversation, in.Group = words[0], words[1]
-			w, err := client.Call(ctx, c, api.WiringSet, in)
-			if err == nil && !a.document(w) {
-				printWired(a.sheet(a.Out), w)
-			}
-			return err
+			return tell(ctx, a, c, api.WiringSet, in, printWired)
 		})
 	cmd.Flags().StringVar(&in.Mode, "mode", "", "what makes the group answer: `MODE`, "+strings.Join(engageModes, ", "))
 	cmd.Flags().StringVar(&in.Pattern, "pattern", "", "answer what matches this `RE2`; implies --mode pattern")
@@ -115,11 +107,7 @@ func newWiringRemoveCommand(a *app) *cobra.Command {
 		`Has GROUP hear CONVERSATION no more, from the next thing that is said. What was said stays. Where no
 group is left, a mention there asks again which group the conversation is for.`,
 		"  sallyport wiring remove cnv-1a2b3c4d ada", oneWiring, func(ctx context.Context, c *client.Client, words []string) error {
-			w, err := client.Call(ctx, c, api.WiringRemove, api.DropWiring{Conversation: words[0], Group: words[1]})
-			if err == nil && !a.document(w) {
-				printWired(a.sheet(a.Out), w)
-			}
-			return err
+			return tell(ctx, a, c, api.WiringRemove, api.DropWiring{Conversation: words[0], Group: words[1]}, printWired)
 		})
 }
 
@@ -132,11 +120,7 @@ they are heard, and everybody who can write there can give the agent work.
 Who decides about every group that hears it may say that, too; who decides about one of them may
 make it strict. As another user of this machine: "sallyport --home DIR wiring policy …".`,
 		"  sallyport wiring policy cnv-1a2b3c4d strict", takes(parses(id.ParseConversation), "CONVERSATION", "POLICY"), func(ctx context.Context, c *client.Client, words []string) error {
-			w, err := client.Call(ctx, c, api.WiringPolicy, api.SetPolicy{Conversation: words[0], Policy: words[1]})
-			if err == nil && !a.document(w) {
-				printWired(a.sheet(a.Out), w)
-			}
-			return err
+			return tell(ctx, a, c, api.WiringPolicy, api.SetPolicy{Conversation: words[0], Policy: words[1]}, printWired)
 		})
 }
 
@@ -160,16 +144,12 @@ replaces how its group heard that conversation.`,
 			if err != nil {
 				return err
 			}
-			all, err := client.Call(ctx, c, api.WiringImport, api.OldWirings{Rows: rows})
-			if err != nil || a.document(all) {
-				return err
-			}
-			s := a.sheet(a.Out)
-			s.line("%s taken over:", count(len(rows), "row"))
-			for _, w := range all {
-				printWired(s, w)
-			}
-			return nil
+			return tell(ctx, a, c, api.WiringImport, api.OldWirings{Rows: rows}, func(s sheet, all []api.Conversation) {
+				s.line("%s taken over:", count(len(rows), "row"))
+				for _, w := range all {
+					printWired(s, w)
+				}
+			})
 		})
 }
 
