@@ -71,6 +71,14 @@ func tell[In, Out any](ctx context.Context, a *app, c *client.Client, v api.Verb
 	return nil
 }
 
+// answer writes a document if that was asked for, and else a line.
+func answer(a *app, v any, format string, args ...any) error {
+	if !a.document(v) {
+		a.sheet(a.Out).line(format, args...)
+	}
+	return nil
+}
+
 // table writes rows below the names of their columns, each as row writes it.
 func table[T any](w io.Writer, head string, rows []T, row func(t io.Writer, r T)) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -11,35 +11,27 @@ import (
 
 // keysFrom reads the keys that are wanted from the person's environment, and nothing else of it.
 func keysFrom(getenv func(string) string, w api.Wanted) api.Keys {
-	keys := api.Keys{}
-	for _, name := range w.Keys {
-		if v := getenv(name); v != "" {
-			keys[name] = api.Key(v)
-		}
-	}
-	return keys
+	return setOf[api.Key](getenv, w.Keys)
 }
 
 // basesFrom reads where the person's environment says that a model is. A slash at the end says nothing.
 func basesFrom(getenv func(string) string, w api.Wanted) map[string]string {
-	bases := map[string]string{}
-	for _, name := range w.Bases {
-		if v := strings.TrimRight(getenv(name), "/"); v != "" {
-			bases[name] = v
-		}
-	}
-	return bases
+	return setOf[string](func(name string) string { return strings.TrimRight(getenv(name), "/") }, w.Bases)
 }
 
 // envFrom reads what the home's env: for an agent refers to. What is not set is left out: nobody said that it is empty.
 func envFrom(getenv func(string) string, w api.Wanted) map[string]string {
-	env := map[string]string{}
-	for _, name := range w.Env {
+	return setOf[string](getenv, w.Env)
+}
+
+func setOf[V ~string](getenv func(string) string, names []string) map[string]V {
+	set := map[string]V{}
+	for _, name := range names {
 		if v := getenv(name); v != "" {
-			env[name] = v
+			set[name] = V(v)
 		}
 	}
-	return env
+	return set
 }
 
 // giveKeys gives the keys of a change's agent again, if this environment has them: a daemon that died has forgotten them. A change that

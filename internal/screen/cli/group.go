@@ -119,10 +119,7 @@ with the place of what is wrong. Sessions that begin from then on run it.`+shown
 				return err
 			}
 			if begun.Change == nil {
-				if !a.document(begun) {
-					a.sheet(a.Out).line("the group %s runs as it stands in your files: there is nothing to commit", words[0])
-				}
-				return nil
+				return answer(a, begun, "the group %s runs as it stands in your files: there is nothing to commit", words[0])
 			}
 			d, err := settled(ctx, a, c, begun.Change.ID)
 			if err != nil || a.document(api.Begun{Change: &d.Change}) {

@@ -24,16 +24,10 @@ them back.`,
 				return err
 			}
 			if begun.Change == nil {
-				if !a.document(begun) {
-					a.sheet(a.Out).line("the template has what %s has landed: there is nothing to do", words[0])
-				}
-				return nil
+				return answer(a, begun, "the template has what %s has landed: there is nothing to do", words[0])
 			}
 			if c.Guest() {
-				if !a.document(begun) {
-					a.sheet(a.Out).line("%s gives the template what %s has landed; what comes of it is told in the conversation", begun.Change.ID, words[0])
-				}
-				return nil
+				return answer(a, begun, "%s gives the template what %s has landed; what comes of it is told in the conversation", begun.Change.ID, words[0])
 			}
 			d, err := settled(ctx, a, c, begun.Change.ID)
 			if err == nil && !a.document(api.Begun{Change: &d.Change}) {

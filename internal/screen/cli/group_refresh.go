@@ -43,10 +43,7 @@ Exit status: 0 when it is landed and kept, or nothing has moved; 3 when it waits
 				return err
 			}
 			if begun.Change == nil {
-				if !a.document(begun) {
-					a.sheet(a.Out).line("the group %s has all that has moved in the template: there is nothing to bring", words[0])
-				}
-				return nil
+				return answer(a, begun, "the group %s has all that has moved in the template: there is nothing to bring", words[0])
 			}
 			reportAccepted(a, *begun.Change)
 			return followThrough(cmd.Context(), a, c, begun.Change.ID, mannerOf(a.Program, approve, false))

@@ -123,10 +123,9 @@ func newScheduleRemoveCommand(a *app) *cobra.Command {
 		`Takes a task that waits from the schedule, with all its later runs. What it has done already stays,
 and so do the messages of its runs. "sallyport schedule list" names the tasks.`,
 		"  sallyport schedule remove tsk-1a2b3c4d", takes(parses(id.ParseTask), "TASK"), func(ctx context.Context, c *client.Client, words []string) error {
-			err := client.Do(ctx, c, api.ScheduleRemove, words[0])
-			if err == nil && !a.document(map[string]any{"removed": words[0]}) {
-				a.sheet(a.Out).line("%s is not scheduled any more", words[0])
+			if err := client.Do(ctx, c, api.ScheduleRemove, words[0]); err != nil {
+				return err
 			}
-			return err
+			return answer(a, map[string]any{"removed": words[0]}, "%s is not scheduled any more", words[0])
 		})
 }

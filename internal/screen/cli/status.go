@@ -70,36 +70,14 @@ free.`,
 
 // readOverview asks the daemon for what status shows.
 func (a *app) readOverview(ctx context.Context, c *client.Client) (overview, error) {
-	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
-	if err != nil {
-		return overview{}, err
-	}
-	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{Limit: 200})
-	if err != nil {
-		return overview{}, err
-	}
-
-	chats, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
-	if err != nil {
-		return overview{}, err
-	}
-
-	drops, err := client.Call(ctx, c, api.MessageDrops, api.Nothing{})
-	if err != nil {
-		return overview{}, err
-	}
-
-	tasks, err := client.Call(ctx, c, api.ScheduleList, api.Nothing{})
-	if err != nil {
-		return overview{}, err
-	}
-
-	channels, err := client.Call(ctx, c, api.ChannelList, api.Nothing{})
-	if err != nil {
-		return overview{}, err
-	}
-
-	asked, err := client.Call(ctx, c, api.ApprovalList, api.Waiting{Pending: true})
+	var err error
+	d := after(ctx, c, &err, api.DaemonShow, api.Nothing{})
+	rows := after(ctx, c, &err, api.ChangeList, api.Filter{Limit: 200})
+	chats := after(ctx, c, &err, api.ChatList, api.InGroup{})
+	drops := after(ctx, c, &err, api.MessageDrops, api.Nothing{})
+	tasks := after(ctx, c, &err, api.ScheduleList, api.Nothing{})
+	channels := after(ctx, c, &err, api.ChannelList, api.Nothing{})
+	asked := after(ctx, c, &err, api.ApprovalList, api.Waiting{Pending: true})
 	if err != nil {
 		return overview{}, err
 	}
@@ -124,6 +102,14 @@ func (a *app) readOverview(ctx context.Context, c *client.Client) (overview, err
 		}
 	}
 	return o, nil
+}
+
+// after asks the daemon if all that was asked before it was answered.
+func after[In, Out any](ctx context.Context, c *client.Client, failed *error, v api.Verb[In, Out], in In) (out Out) {
+	if *failed == nil {
+		out, *failed = client.Call(ctx, c, v, in)
+	}
+	return out
 }
 
 // restarted says how often a keeper had to start another daemon; "" if never.

@@ -86,10 +86,7 @@ proposes is run. A change that is on trial already keeps the target that it bega
 			if err := client.Do(ctx, c, api.TargetDistrust, api.InRepo{Repo: dir}); err != nil {
 				return err
 			}
-			if !a.document(struct{}{}) {
-				a.sheet(a.Out).line("nothing that %s proposes is trusted any more", inert.Path(dir))
-			}
-			return nil
+			return answer(a, struct{}{}, "nothing that %s proposes is trusted any more", inert.Path(dir))
 		})
 }
 

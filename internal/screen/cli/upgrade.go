@@ -57,10 +57,7 @@ func newUpgradeCommand(a *app) *cobra.Command {
 				return err
 			}
 			if begun.Change == nil {
-				if !a.document(begun) {
-					a.sheet(a.Out).line("the host runs by these programs already: there is nothing to change")
-				}
-				return nil
+				return answer(a, begun, "the host runs by these programs already: there is nothing to change")
 			}
 			done() // the home has a copy
 			reportAccepted(a, *begun.Change)
