@@ -50,14 +50,20 @@ func Copy[In any](ctx context.Context, c *Client, v api.Stream[In], in In, w io.
 		}
 		return c.broken(ctx, err)
 	}
-	if trailer := resp.Trailer.Get(api.TrailerProblem); trailer != "" {
-		var body api.Problem
-		if err := json.Unmarshal([]byte(trailer), &body); err != nil {
-			return problem.Errorf(problem.Internal, "sallyport daemon status", "the daemon's answer broke off: %w", err)
-		}
-		return body.Err()
+	return streamEnd(resp, nil)
+}
+
+// streamEnd is why a stream has an end: the problem in its trailer, or whole if there is none.
+func streamEnd(resp *http.Response, whole error) error {
+	trailer := resp.Trailer.Get(api.TrailerProblem)
+	if trailer == "" {
+		return whole
 	}
-	return nil
+	var body api.Problem
+	if err := json.Unmarshal([]byte(trailer), &body); err != nil {
+		return problem.Errorf(problem.Internal, "sallyport daemon status", "the daemon's answer broke off: %w", err)
+	}
+	return body.Err()
 }
 
 // ask asks once and decodes the answer into out.

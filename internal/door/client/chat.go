@@ -47,19 +47,7 @@ func (c *Client) WatchChat(ctx context.Context, in api.WatchChat, each func(api.
 		case !errors.Is(err, io.EOF):
 			return fmt.Errorf("%w: %w", ErrCut, err)
 		default:
-			return chatEnd(resp.Trailer.Get(api.TrailerProblem))
+			return streamEnd(resp, ErrStopped) // a daemon that stops ends the lines
 		}
 	}
-}
-
-// chatEnd is why a chat's lines have an end: a daemon that stops ends them, or its problem does.
-func chatEnd(trailer string) error {
-	if trailer == "" {
-		return ErrStopped
-	}
-	var body api.Problem
-	if err := json.Unmarshal([]byte(trailer), &body); err != nil {
-		return problem.Errorf(problem.Internal, "sallyport daemon status", "the daemon's answer broke off: %w", err)
-	}
-	return body.Err()
 }
