@@ -132,18 +132,8 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel(nil)
 	d := &Daemon{Options: o, stop: func() { cancel(errAsked) }, handOver: func() { cancel(errHanded) }, readers: &git.Readers{}, giveBack: debug.FreeOSMemory}
 	ctx = d.readers.In(ctx)
-	if d.Log == nil {
-		d.Log = os.Stderr
-	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // who reads the log may go away
-	var err error
-	d.meter = metric.New(metric.Options{Alert: d.alerted, Budgets: d.budgets})
-	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {
-		return err
-	}
-	log.SetOutput(io.Discard) // libraries write there what an endpoint or an agent has sent, a key among it
-	d.log = slog.New(slog.NewTextHandler(clean{d.Log, d.secrets.plain}, nil))
-	state, err := d.makeState()
+	state, err := begin(d, metric.Options{Alert: d.alerted, Budgets: d.budgets})
 	if err != nil {
 		return err
 	}
@@ -171,6 +161,20 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	return err
+}
+
+// begin has the daemon measure and log, without a secret, and makes the folder of the home's state.
+func begin(d *Daemon, measured metric.Options) (state string, err error) {
+	if d.Log == nil {
+		d.Log = os.Stderr
+	}
+	d.meter = metric.New(measured)
+	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {
+		return "", err
+	}
+	log.SetOutput(io.Discard) // libraries write there what an endpoint or an agent has sent, a key among it
+	d.log = slog.New(slog.NewTextHandler(clean{d.Log, d.secrets.plain}, nil))
+	return d.makeState()
 }
 
 // build makes every part; nothing runs yet.
@@ -301,13 +305,6 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Agents: d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
 		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: hosted{d}.guardian(state), Targets: d.targets, Chats: chats{d}, Host: hosted{d}.host(), Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Terminal: func() bool { return d.settings.Sallyport().Host.Code == config.HandedTerminal }, Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch,
 	}
-}
-
-func orElse(s, usual string) string {
-	if s == "" {
-		return usual
-	}
-	return s
 }
 
 func agents(drivers ...agent.Driver) map[string]agent.Driver {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,16 +37,7 @@ func GoBack(ctx context.Context, o Options) error {
 
 	d := &Daemon{Options: o, goesBack: true, stop: func() {}, handOver: func() {}, readers: &git.Readers{}}
 	ctx = d.readers.In(ctx)
-	if d.Log == nil {
-		d.Log = os.Stderr
-	}
-	d.meter = metric.New(metric.Options{})
-	if d.secrets, err = newSecretRules(os.Environ(), d.meter); err != nil {
-		return err
-	}
-	log.SetOutput(io.Discard)
-	d.log = slog.New(slog.NewTextHandler(clean{d.Log, d.secrets.plain}, nil))
-	state, err := d.makeState()
+	state, err := begin(d, metric.Options{})
 	if err != nil {
 		return err
 	}

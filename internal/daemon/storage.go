@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"time"
@@ -58,5 +59,5 @@ func halfMade(state string, spaces *workspace.Manager, ops disk.Ops) []leftover.
 
 // author is who stands in the commits that the host makes.
 func author(c config.Commits) git.Signature {
-	return git.Signature{Name: orElse(string(c.AuthorName), "sallyport"), Email: orElse(string(c.AuthorEmail), "sallyport@localhost")}
+	return git.Signature{Name: cmp.Or(string(c.AuthorName), "sallyport"), Email: cmp.Or(string(c.AuthorEmail), "sallyport@localhost")}
 }
