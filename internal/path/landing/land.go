@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -341,13 +342,11 @@ func (r *run) wrapUp(state State, cause error) {
 		r.strand(errors.Join(cause, err))
 		return
 	}
-	r.l.State, r.l.Reason = state, ""
+	said := r.left
 	if state == Undone {
-		r.l.Reason = reason(cause)
+		said = slices.Concat([]string{reason(cause)}, said)
 	}
-	if len(r.left) > 0 {
-		r.l.Reason = strings.TrimPrefix(r.l.Reason+"; "+strings.Join(r.left, "; "), "; ")
-	}
+	r.l.State, r.l.Reason = state, strings.Join(said, "; ")
 }
 
 func (r *run) strand(err error) {

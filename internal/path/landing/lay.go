@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -236,13 +237,7 @@ func (d layout) layRooms() error {
 // layNew prepares a folder that comes: the owner's, or, below a set-gid folder, of that one's group.
 func (d layout) layNew(r room) error {
 	gid, perm := d.GID, uint32(0o755)
-	for up := r.Path; ; {
-		i := strings.LastIndexByte(up, '/')
-		if i < 0 {
-			up = "."
-		} else {
-			up = up[:i]
-		}
+	for up := path.Dir(r.Path); ; up = path.Dir(up) {
 		var st unix.Stat_t
 		fd, err := d.work.open(up, unix.O_PATH|unix.O_DIRECTORY)
 		if err == nil {

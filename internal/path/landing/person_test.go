@@ -483,6 +483,32 @@ func TestAnEditInAnOldFileThatWasTakenAwayIsKept(t *testing.T) {
 	}
 }
 
+// TestEachFileThatWasTakenAwayIsLookedAt, also those behind one that nobody has written for a while.
+func TestEachFileThatWasTakenAwayIsLookedAt(t *testing.T) {
+	r, o := plain(t)
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(r.Top, "a"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = tryGit(r.Top, "", "update-index", "--refresh")
+	j := &journal{}
+	l := &landing.Lander{Host: beside, Ops: meddle("index:swap", true, func() {
+		slots, _ := filepath.Glob(filepath.Join(r.GitDir, "sallyport-lnd-*/slots/*"))
+		for _, at := range slots {
+			if raw, err := os.ReadFile(at); err == nil && string(raw) == "f\n" {
+				overwrite("late words")(at)
+			}
+		}
+	})}
+	if err := attempt(t, l, o, j); err != nil || j.row.State != landing.Landed {
+		t.Fatalf("%v, %+v", err, j.row)
+	}
+	_, path, _ := strings.Cut(j.row.Reason, "your version of dir/f is kept as ")
+	if raw, err := os.ReadFile(path); string(raw) != "late words" {
+		t.Errorf("%q, kept %q, %v", j.row.Reason, raw, err)
+	}
+}
+
 // TestAnOldFileThatCameOutIsNotReadAgain: a large tree would be read twice. A file system that keeps no times of reading tells nothing.
 func TestAnOldFileThatCameOutIsNotReadAgain(t *testing.T) {
 	r, o := plain(t)

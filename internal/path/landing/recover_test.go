@@ -295,3 +295,23 @@ func TestARecoveryThatHasBegunIsFinishedWhoeverLosesInterest(t *testing.T) {
 		t.Errorf("left behind: %q", left)
 	}
 }
+
+// TestALandingThatIsJournaledIsFinishedWhoeverLosesInterest: nobody waits any more for what is on its way.
+func TestALandingThatIsJournaledIsFinishedWhoeverLosesInterest(t *testing.T) {
+	r, o := plain(t)
+	l := &landing.Lander{Host: beside}
+	computed, err := l.Compute(gittest.Context(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(gittest.Context(t))
+	defer cancel()
+	steps := (&journal{}).steps()
+	steps.Journal = func(landing.Landing) error { cancel(); return nil }
+	if done, err := l.Land(ctx, computed, steps); err != nil || done.State != landing.Landed || done.Reason != "" {
+		t.Errorf("%s %q, %v", done.State, done.Reason, err)
+	}
+	if at := gitIn(t, r.Top, "", "rev-parse", "main^"); at != string(o.Base) {
+		t.Errorf("main stands on %s", at)
+	}
+}

@@ -323,7 +323,7 @@ func makeFolder(at int, name string, uid, gid uint32, ours int) (err error) {
 	if above.Mode&unix.S_ISGID != 0 {
 		gid = above.Gid
 	}
-	if ours < 0 {
+	if ours == -1 {
 		return makeWhole(at, name, uid, gid, above.Mode)
 	}
 	if err := rmdir(ours, coming); err != nil { // of an earlier try
