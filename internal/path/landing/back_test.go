@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/landing"
 )
 
@@ -151,5 +153,38 @@ func TestFoldersOfABranchThatIsTakenBackGoAsFarAsTheyAreEmpty(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestABranchWhoseTakingBackFailedIsTakenBackLater: what the first try laid out for it is in the way of no other.
+func TestABranchWhoseTakingBackFailedIsTakenBackLater(t *testing.T) {
+	r, o := plain(t)
+	o.Branch, o.WorkTree, o.New = "team/new", false, true
+	before := look(t, r.Top)
+	inner, j := failingAfterTheBranch(&disktest.Crash{At: -1}, func() {}), &journal{}
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		if op == "ref:unlog" {
+			return unix.EIO
+		}
+		return inner.Do(op, do)
+	}}}
+	if err := attempt(t, l, o, j); err != nil || j.row.State != landing.Stranded {
+		t.Fatalf("%v, %+v", err, j.row)
+	}
+	// A file of the commit is lost meanwhile, so that it cannot be finished.
+	lost := string(j.row.Edits[0].New.OID)
+	if err := os.Remove(filepath.Join(r.CommonDir, "objects", lost[:2], lost[2:])); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Restart(t)
+	done, err := (&landing.Lander{Host: beside, Wait: 300 * time.Millisecond}).Recover(gittest.Context(t), *j.row, j.steps())
+	if err != nil || done.State != landing.Undone {
+		t.Errorf("%s %q, %v", done.State, done.Reason, err)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
 }

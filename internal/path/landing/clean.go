@@ -178,9 +178,6 @@ func (s *site) cleanIndex(x *git.Index, st *step, edits []git.Edit) error {
 		return s.dirty(s.command("diff --cached -- "+p), "%s has staged changes that are not committed", p)
 	}
 	st.Index = true
-	if st.New.Absent() {
-		return nil
-	}
 	return s.cleanNeighbours(x, st.Path, edits)
 }
 

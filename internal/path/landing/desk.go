@@ -224,7 +224,6 @@ func (d *desk) clear() error {
 			return err
 		}
 	}
-	d.closeDesk()
 	return d.ops.Do("desk:remove", func() error {
 		name := deskName(d.l.ID)
 		if err := removeAll(d.gitDir.fd(), name+".new", nil); err != nil {

@@ -115,7 +115,10 @@ func (d *desk) stillClean() error {
 		if now := x.Entry(st.Path); now.Entry != st.Staged.Entry || now.IntentToAdd || now.SkipWorktree {
 			return d.dirty(d.command("diff --cached -- "+inert.Path(st.Path)), "somebody staged %s while the landing was under way", inert.Path(st.Path))
 		}
-		if err := d.cleanNeighbours(x, st.Path, d.l.Edits); st.Index && !st.deletes() && err != nil {
+		if !st.Index {
+			continue
+		}
+		if err := d.cleanNeighbours(x, st.Path, d.l.Edits); err != nil {
 			return err
 		}
 	}

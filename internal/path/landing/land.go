@@ -110,7 +110,7 @@ func (l *Lander) begin(ctx context.Context, d *desk) error {
 	if err := (objects{d.site}).sweepAside(d.ops); err != nil {
 		return err
 	}
-	if made.WorkTree && len(made.Edits) > 0 {
+	if made.WorkTree {
 		if d.note.Steps, err = d.clean(x, made.Edits); err != nil {
 			return err
 		}

@@ -403,3 +403,21 @@ func TestOnlyTwoNamesOfOneFileAreTwins(t *testing.T) {
 		}
 	}
 }
+
+// TestALockOfNobodyThatCanBeSeenIsSaidToBeOne: no process 0 is named, whom nobody could ask.
+func TestALockOfNobodyThatCanBeSeenIsSaidToBeOne(t *testing.T) {
+	folder, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if err := locked(folder); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "a process that cannot be seen from here holds a lock") {
+		t.Error(err)
+	}
+	if err := unix.Flock(int(folder.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if err := locked(folder); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d (", os.Getpid())) {
+		t.Error(err)
+	}
+}
