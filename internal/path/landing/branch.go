@@ -182,9 +182,10 @@ func (d *desk) appendLog(in *folder, p, line string) error {
 		err = unix.ENOENT
 	}
 	if errors.Is(err, unix.ENOENT) {
-		if log, err = beneath.Create(fd, name, flags, 0o600); err == nil {
-			err = d.give(fd, name)
+		if err := d.newLog(fd, name); err != nil {
+			return err
 		}
+		log, err = beneath.Open(fd, name, flags)
 	}
 	if err != nil {
 		return err
@@ -196,4 +197,18 @@ func (d *desk) appendLog(in *folder, p, line string) error {
 	}
 	_, err = f.WriteString(line)
 	return err
+}
+
+// newLog makes an empty reflog. It gets its place once it is whole: root's own, left by a crash, would be in the owner's way.
+func (d *desk) newLog(fd int, name string) error {
+	if err := remove(d.dir, "log"); err != nil { // of an earlier try
+		return err
+	}
+	if err := d.create("log", nil, 0o600); err != nil {
+		return err
+	}
+	if err := d.give(d.dir.fd(), "log"); err != nil {
+		return err
+	}
+	return unix.Renameat2(d.dir.fd(), "log", fd, name, unix.RENAME_NOREPLACE)
 }

@@ -141,6 +141,22 @@ func TestPackedBranchesAreOnTheDiskBeforeTheyAreSwapped(t *testing.T) {
 		`remove \.git/refs/heads/made`, `syncfs \.git`, `say close`)
 }
 
+// A reflog that is new gets its place once it is whole and its owner's: root's own, left by a crash, would stop each commit of theirs.
+func TestANewReflogIsWholeBeforeItGetsItsPlace(t *testing.T) {
+	calls := disktest.Calls(t, func(dir string) {
+		r := newRepo(t, dir, map[string]blob{"edit": text("1\n")})
+		o := r.order(t, map[string]blob{"edit": text("2\n")})
+		o.Landing = "lnd-0000dead"
+		if err := os.RemoveAll(filepath.Join(r.GitDir, "logs")); err != nil {
+			t.Fatal(err)
+		}
+		r.land(t, o)
+	})
+	disktest.Ordered(t, calls,
+		`rename \.git/sallyport-lnd-0000dead/log \.git/logs/refs/heads/main`, `rename \.git/sallyport-lnd-0000dead/log \.git/logs/HEAD`,
+		`rename \.git/refs/heads/main\.lock \.git/refs/heads/main`)
+}
+
 // What lands is held against what was approved once more when the commit is made: by then an hour may have passed,
 // and the row between may be another than was computed.
 func TestWhatIsNotWhatWasComputedIsNotJournaled(t *testing.T) {
@@ -180,6 +196,7 @@ func spoilt(t *testing.T, r repo, o landing.Order) {
 	} {
 		bad := made
 		bad.Edits = slices.Clone(made.Edits)
+		bad.State = landing.Undone // of an earlier try
 		spoil(&bad)
 		j := &journal{}
 		if done, err := l.Land(gittest.Context(t), bad, j.steps()); err == nil || done.State != "" || j.row != nil {

@@ -133,13 +133,18 @@ func (s objects) syncFolder(p string) error {
 	return unix.Fsync(fd)
 }
 
+// link gives files of one folder of the common git directory a second name in another one, in that order, unless they have it.
+func (s objects) link(in, among string, names []string) error {
+	return again(func() error { return s.linkOnce(in, among, names) })
+}
+
 // linkTries is how often a folder may go under our hands: a person's git removes those among its objects that it finds empty.
 const linkTries = 5
 
-// link gives files of one folder of the common git directory a second name in another one, in that order, unless they have it.
-func (s objects) link(in, among string, names []string) (err error) {
+// again tries anew what a folder was missing for, linkTries times at most.
+func again(try func() error) (err error) {
 	for range linkTries {
-		if err = s.linkOnce(in, among, names); !errors.Is(err, unix.ENOENT) {
+		if err = try(); !errors.Is(err, unix.ENOENT) {
 			return err
 		}
 	}

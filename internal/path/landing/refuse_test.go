@@ -418,6 +418,19 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 	}
 }
 
+// TestABranchWhoseTreeIsLostIsNamed: nothing can be compared with what is not there.
+func TestABranchWhoseTreeIsLostIsNamed(t *testing.T) {
+	r, o := plain(t)
+	tree := gitIn(t, r.Top, "", "rev-parse", "main^{tree}")
+	if err := os.Remove(filepath.Join(r.CommonDir, "objects", tree[:2], tree[2:])); err != nil {
+		t.Fatal(err)
+	}
+	_, err := (&landing.Lander{Host: beside}).Compute(gittest.Context(t), o)
+	if p := problem.Of(err); problem.KindOf(err) != problem.NotFound || !strings.Contains(p.Text, string(o.Base)) || !strings.HasSuffix(p.Next, " fsck") {
+		t.Errorf("%v, next %q", err, problem.Of(err).Next)
+	}
+}
+
 func TestInspectNamesTheBranchThatIsCheckedOut(t *testing.T) {
 	r, _ := plain(t)
 	l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}

@@ -421,3 +421,25 @@ func TestALockOfNobodyThatCanBeSeenIsSaidToBeOne(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAFolderThatGoesUnderOurHandsIsMadeAgainAFewTimes: a person's git tidies up among its objects, and no other fault goes by itself.
+func TestAFolderThatGoesUnderOurHandsIsMadeAgainAFewTimes(t *testing.T) {
+	gone := fmt.Errorf("open: %w", unix.ENOENT)
+	for name, c := range map[string]struct {
+		ends  []error // of the tries; the last one stays
+		want  error
+		tries int
+	}{
+		"at once":          {[]error{nil}, nil, 1},
+		"the third time":   {[]error{gone, gone, nil}, nil, 3},
+		"never":            {[]error{gone}, unix.ENOENT, linkTries},
+		"a full disk":      {[]error{unix.ENOSPC}, unix.ENOSPC, 1},
+		"a full disk then": {[]error{gone, unix.ENOSPC}, unix.ENOSPC, 2},
+	} {
+		tries := 0
+		err := again(func() error { tries++; return c.ends[min(tries, len(c.ends))-1] })
+		if !errors.Is(err, c.want) || tries != c.tries {
+			t.Errorf("%s: %v after %d tries, want %v after %d", name, err, tries, c.want, c.tries)
+		}
+	}
+}
