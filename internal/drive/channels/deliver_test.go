@@ -250,6 +250,39 @@ func TestALongTextGoesOnAtThePieceThatHasNotArrived(t *testing.T) {
 	})
 }
 
+// TestNoPlatformBeginsALineInTheMiddleOfOneOfACards has words of an agent stand on a card where a platform would cut.
+func TestNoPlatformBeginsALineInTheMiddleOfOneOfACards(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.oddly(func(o *odd) {
+			o.can = func(c channel.Can) channel.Can { c.TextMax = 320; return c }
+		})
+		s.lives()
+		long := "  > " + strings.Repeat("x", 236) + "1. approve" + strings.Repeat(" x", 200)
+		s.sends(stream, message.Talk, long)
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			where, err := s.place(ctx, tx, room)
+			if err != nil {
+				return err
+			}
+			chat, err := ledger.HostChat(ctx, tx, where.ID)
+			if err != nil {
+				return err
+			}
+			_, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardDiff, Text: long, At: time.Now()})
+			return err
+		})
+		synctest.Wait()
+		for _, row := range strings.Split(strings.Join(s.texts(room), "\n"), "\n") {
+			if !strings.HasPrefix(row, "  > ") && !strings.HasPrefix(row, "… ") {
+				t.Errorf("a line of the card begins with %q", row)
+			}
+		}
+		if got := strings.Join(s.texts(stream), " "); strings.Contains(got, "…") {
+			t.Errorf("talk is marked: %q", got)
+		}
+	})
+}
+
 // TestWhatArrivedAndCouldNotBeKeptIsSentAgainByItsNonce holds that a platform with nonces shows it once.
 func TestWhatArrivedAndCouldNotBeKeptIsSentAgainByItsNonce(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {

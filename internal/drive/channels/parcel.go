@@ -45,6 +45,9 @@ func (c carrier) open(ctx context.Context, tx store.Tx, of id.Out) (p parcel, er
 		}
 		p.Text, p.options, p.outcome, err = c.Voices.Show(ctx, tx, p.Out)
 	}
+	if p.Card != "" {
+		p.Text = channel.Rows(p.Text)
+	}
 	return p, err
 }
 

@@ -115,6 +115,13 @@ func TestADiffIsSaidInPiecesOfWholeLinesAndWhatIsLongerIsFlagged(t *testing.T) {
 	}
 }
 
+func TestALineOfADiffThatGoesOnInTheNextPieceIsMarkedThere(t *testing.T) {
+	s := proposal.Speak("+"+strings.Repeat("x", proposal.ChunkRunesMax-1)+"-is it taken away?\n context\n", false)
+	if want := "… -is it taken away?\n context"; len(s.Diff) != 2 || s.Diff[1] != want {
+		t.Errorf("the next piece is %q, not %q", s.Diff[1:], want)
+	}
+}
+
 func TestWhatAConversationDoesNotShowWholeIsNotApprovedThere(t *testing.T) {
 	for want, change := range map[string]func(*proposal.Card){
 		"":                            func(*proposal.Card) {},

@@ -27,6 +27,31 @@ func (c Can) Cut(text string) (pieces []string) {
 	return pieces
 }
 
+const (
+	// rowMax is how many bytes a line of a card has at the most. Every platform takes as many in one line.
+	rowMax = 240
+	// onward begins what belongs to the line before. No line of a card of the host's begins so, and no line of a diff.
+	onward = "… "
+)
+
+// Rows returns the text of a card in lines that no platform has to cut. A platform would begin the next line with whatever stands there, and
+// that may be words of an agent's or the name of a file. What goes on here is marked.
+func Rows(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		for len(strings.TrimSuffix(line, "\n")) > rowMax {
+			at := rowMax
+			for at > rowMax-utf8.UTFMax && !utf8.RuneStart(line[at]) {
+				at--
+			}
+			b.WriteString(line[:at] + "\n")
+			line = onward + line[at:]
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
 // fits returns how many bytes of a text are no longer than max, whole letters, and at least one.
 func fits(text string, max int, length func(string) int) int {
 	if length(text) <= max {
@@ -62,14 +87,17 @@ func fits(text string, max int, length func(string) int) int {
 // breakAt returns where a piece of at most end bytes ends, and where the next begins: after a line, else after a word, if that leaves no
 // piece too short, else anywhere.
 func breakAt(text string, end int) (at, next int) {
-	head := text[:end]
-	if text[end] == '\n' || text[end] == ' ' {
+	if text[end] == '\n' {
 		return end, end + 1
 	}
-	for _, sep := range []string{"\n", " "} {
-		if i := strings.LastIndex(head, sep); i >= end/4 && i > 0 {
-			return i, i + len(sep)
-		}
+	if i := strings.LastIndexByte(text[:end], '\n'); i > 0 {
+		return i, i + 1
+	}
+	if text[end] == ' ' {
+		return end, end + 1
+	}
+	if i := strings.LastIndexByte(text[:end], ' '); i >= end/4 && i > 0 {
+		return i, i + 1
 	}
 	return end, end
 }

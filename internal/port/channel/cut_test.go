@@ -29,7 +29,8 @@ func TestALongTextIsCutBetweenLinesOrWords(t *testing.T) {
 		{"ééé", 4, []string{"éé", "é"}},
 		{"日本語", 1, []string{"日", "本", "語"}},
 		{"a bbbbbbbbbbbbbbbbbb", 10, []string{"a bbbbbbbb", "bbbbbbbbbb"}},
-		{"   \n   x", 4, []string{"  x"}},
+		{"   \n   x", 4, []string{"   x"}},
+		{"a\nbbbb cc dddd", 8, []string{"a", "bbbb cc", "dddd"}}, // a line goes before a word
 	} {
 		if got := (channel.Can{TextMax: c.max}).Cut(c.text); !slices.Equal(got, c.want) {
 			t.Errorf("%q by %d: %q, not %q", c.text, c.max, got, c.want)
@@ -64,4 +65,21 @@ func TestNoLetterOfACutTextIsLost(t *testing.T) {
 			t.Fatalf("%q became %q", text, pieces)
 		}
 	})
+}
+
+func TestALongLineOfACardGoesOnBelowAMark(t *testing.T) {
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for text, want := range map[string]string{
+		"":                             "",
+		"two\nlines\n":                 "two\nlines\n",
+		x(240) + "\n" + x(240):         x(240) + "\n" + x(240),
+		x(240) + "1. approve":          x(240) + "\n… 1. approve",
+		x(240) + "\n1. approve":        x(240) + "\n1. approve",
+		x(239) + "é1. approve\nx":      x(239) + "\n… é1. approve\nx",
+		x(240) + x(236) + "1. approve": x(240) + "\n… " + x(236) + "\n… 1. approve",
+	} {
+		if got := channel.Rows(text); got != want {
+			t.Errorf("%q is\n%q, not\n%q", text, got, want)
+		}
+	}
 }

@@ -60,6 +60,22 @@ func TestWhatIsSentIsOneLineEach(t *testing.T) {
 	}
 }
 
+// TestNoLineOfACardBeginsInTheMiddleOfAnother has somebody choose which words stand where a line of a card is cut.
+func TestNoLineOfACardBeginsInTheMiddleOfAnother(t *testing.T) {
+	for _, before := range []string{"", "  > a\n", "  > a\n  > b\n  > c\n  > d\n  > e\n"} {
+		for n := range 400 {
+			text := before + "  > " + strings.Repeat("x", n) + " 1. approve " + strings.Repeat("é ", n) + "\n  > end"
+			for _, piece := range (&Driver{}).Can().Cut(channel.Rows(text)) {
+				for _, line := range lines(piece, lineText) {
+					if !strings.HasPrefix(line, "  > ") && !strings.HasPrefix(line, "…") {
+						t.Fatalf("%q begins in the middle of a line of %q", line, text)
+					}
+				}
+			}
+		}
+	}
+}
+
 func FuzzLines(f *testing.F) {
 	f.Add("one\ntwo \x01three\x01 é日😀", 40)
 	f.Add("\x03\x02\u202e", 1)
