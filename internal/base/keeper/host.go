@@ -247,6 +247,12 @@ func (h *host) answer(verb string, a ask, fresh bool) (deed, reply) {
 	if err != nil {
 		return wait, reply{Refused: err.Error()}
 	}
+	if verb == wordAsked || verb == wordConfirm { // after a sleep of the machine it may be heard before anybody has looked
+		if why := h.trips(); why != "" && h.r.Step.onTrial() {
+			does, _ := h.happen(failed, why, nil)
+			return does, reply{Refused: why}
+		}
+	}
 	now, err := h.now()
 	does := wait
 	switch {

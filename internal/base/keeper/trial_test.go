@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,6 +122,7 @@ type stage struct {
 	ops        disk.Ops
 	killed     []Step        // the steps at which daemons were
 	until      time.Duration // the keeper is asked to end after that; 0 = it is not
+	slept      atomic.Int64  // how long the machine has slept: no timer of the bubble has seen it
 }
 
 func newStage(t *testing.T, step Step, lives ...func(*daemon)) *stage {
@@ -139,9 +141,10 @@ func newStage(t *testing.T, step Step, lives ...func(*daemon)) *stage {
 	return s
 }
 
-// now is the bubble's time, of one boot.
+// now is the bubble's time, of one boot, with what the machine has slept.
 func (s *stage) now() (deadman.Moment, error) {
-	return deadman.Moment{Wall: time.Now().UTC().Round(0), Boot: "b", Up: time.Duration(time.Now().UnixNano())}, nil
+	now := time.Now().Add(time.Duration(s.slept.Load()))
+	return deadman.Moment{Wall: now.UTC().Round(0), Boot: "b", Up: time.Duration(now.UnixNano())}, nil
 }
 
 // play has a keeper run until its last daemon has quit or none is left, and returns what happened when.
@@ -631,6 +634,37 @@ func TestTheKeeperRefuses(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A machine may sleep while a person is asked. What they say then is the first that is heard.
+func TestWhatIsSaidAfterTheDeadlineKeepsNothing(t *testing.T) {
+	for verb, steps := range map[string][]Step{wordConfirm: {Ready, Asked}, wordAsked: {Ready}} {
+		for _, step := range steps {
+			for slept, over := range map[time.Duration]bool{2*time.Minute - time.Nanosecond: false, 2 * time.Minute: true} {
+				t.Run(fmt.Sprint(verb, " at ", step, " after ", slept), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						refused := make(chan string, 1)
+						s := newStage(t, step)
+						s.lives = []func(*daemon){func(d *daemon) {
+							d.ready()
+							s.slept.Store(int64(slept))
+							refused <- d.ask(verb, plain)
+							confirms(d)
+							finalizes(d)
+							quits(d)
+						}, quits}
+						end := s.play(t)
+						if why := <-refused; (why != "") != over {
+							t.Errorf("it is refused with %q", why)
+						}
+						if over != strings.Contains(end, "revert") {
+							t.Errorf("%s", end)
+						}
+					})
+				})
+			}
+		}
 	}
 }
 
