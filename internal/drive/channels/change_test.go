@@ -137,6 +137,26 @@ func keys(card channeltest.Arrived) (all []string) {
 	return all
 }
 
+// TestWhoDecidesIsNamedAsTheHomeCallsThem has an admin take the owner's name on her platform before she decides.
+func TestWhoDecidesIsNamedAsTheHomeCallsThem(t *testing.T) {
+	asksOnOne(t, nil, func(t *testing.T, s *changing) {
+		feigned := ada
+		feigned.Name = s.Owner.Name
+		s.work.Press(t, adaDM.Address, s.card(s.work, adaDM).ID, feigned, "approve")
+		s.Asked(s.control, s.change)
+		if all := s.texts(olgaDM); drivetest.Count(all, "ada approved "+string(s.change)+". sallyport lands it now.") != 1 {
+			t.Errorf("that she approved is told as %q", all)
+		}
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			asked, err := tx.LatestApproval(ctx, s.change)
+			if err == nil && (asked.By == nil || asked.By.Name != "ada") {
+				t.Errorf("the approval is %+v's", asked.By)
+			}
+			return err
+		})
+	})
+}
+
 // TestAChangeAskedForOnOnePlatformIsApprovedOnAnotherAndConfirmedWhereItWasAskedFor goes all the way: two platforms in one host.
 func TestAChangeAskedForOnOnePlatformIsApprovedOnAnotherAndConfirmedWhereItWasAskedFor(t *testing.T) {
 	asksOnOne(t, nil, func(t *testing.T, s *changing) {
@@ -160,7 +180,7 @@ func TestAChangeAskedForOnOnePlatformIsApprovedOnAnotherAndConfirmedWhereItWasAs
 		time.Sleep(time.Second)
 		s.tells(olga, "confirm")
 		s.Is(s.control, s.change, change.Finalized)
-		kept := name + " is landed and kept: confirmed by olga"
+		kept := name + " is landed and kept: confirmed by ann" // as the home calls her
 		for _, all := range [][]string{s.texts(olgaDM), s.told(s.work, adaDM)} {
 			if drivetest.Count(all, kept) != 1 {
 				t.Errorf("that it is kept is told as %q", all)

@@ -54,7 +54,7 @@ func TestACardThatCouldNotShowItsOutcomeIsTriedAgain(t *testing.T) {
 
 		time.Sleep(5 * time.Minute)
 		shown := s.now(olgaDM, card)
-		if n := tries(); n < 6 || n > 7 || len(shown.Buttons) > 0 || !strings.Contains(shown.Text, "olga answered already") {
+		if n := tries(); n < 6 || n > 7 || len(shown.Buttons) > 0 || !strings.Contains(shown.Text, "ann answered already") {
 			t.Errorf("tried %d times: %+v", n, shown)
 		}
 	})

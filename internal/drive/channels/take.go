@@ -208,7 +208,7 @@ func (c *Channels) recognize(ctx context.Context, tx store.Tx, s *said) (err err
 	if s.sender, err = known(ctx, tx, s.by.Person); err != nil || s.Sender.Account != "" {
 		return err
 	}
-	s.by.Person, s.sender.Over = "", false
+	s.by.Person, s.by.Name, s.sender.Over = "", actor(s.Sender).Name, false
 	for g := range s.sender.Groups {
 		s.sender.Groups[g] = right.Member
 	}
@@ -287,7 +287,7 @@ func (s *said) hush(words func(string) string) {
 // words are what was said as the dispatcher takes it.
 func (s said) words() dispatch.Said {
 	w := dispatch.Said{
-		ID: s.Event.ID, Before: s.before, Came: s.Came, Text: s.Text, Name: s.by.Name, By: s.by,
+		ID: s.Event.ID, Before: s.before, Came: s.Came, Text: s.Text, Name: actor(s.Sender).Name, By: s.by,
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Sender.Bot,
 	}
 	if s.Quote != nil {

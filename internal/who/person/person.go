@@ -71,9 +71,13 @@ type Tx interface {
 }
 
 // Recognize returns who with the person whose identity i is: what a platform has authenticated, never what came with a
-// message. A stranger keeps the identity and has no person.
+// message. A stranger keeps the identity and has no person. The name that somebody has on a platform is their own choice: whom the home knows
+// is called there as the home calls them.
 func Recognize(ctx context.Context, tx Tx, who audit.Actor, i Identity) (audit.Actor, error) {
-	p, _, err := tx.Whose(ctx, i)
+	p, known, err := tx.Whose(ctx, i)
 	who.Person, who.Identity = p.ID, i.String()
+	if known && i.Platform != Terminal {
+		who.Name = p.Name
+	}
 	return who, err
 }
