@@ -99,6 +99,6 @@ func (c carrier) showOutcome(ctx context.Context, l *line, d message.Delivery) e
 		return err
 	}
 	pieces := l.driver.Can().Cut(p.Text + "\n\n" + p.outcome)
-	m := channel.Message{Place: p.where.Address, Thread: p.chat.Thread, Text: pieces[len(pieces)-1], Card: &channel.Card{Question: p.press}}
+	m := channel.Message{Place: p.where.Address, Thread: p.chat.Thread, Account: p.account, Text: pieces[len(pieces)-1], Card: &channel.Card{Question: p.press}}
 	return l.call(ctx, sendTime, func(ctx context.Context) error { return l.driver.Update(ctx, d.PlatformID, m) })
 }

@@ -60,6 +60,33 @@ func TestACardThatCouldNotShowItsOutcomeIsTriedAgain(t *testing.T) {
 	})
 }
 
+// TestACardForSomebodyAloneIsForThemAloneAlsoWhereOthersHaveCome holds that a platform is told whom it is for, with its question and its answer.
+func TestACardForSomebodyAloneIsForThemAloneAlsoWhereOthersHaveCome(t *testing.T) {
+	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {
+		var meant []string
+		s.oddly(func(o *odd) {
+			o.deliver = func(ctx context.Context, m channel.Message) (string, error) {
+				if m.Card != nil {
+					meant = append(meant, "sent to "+m.Account)
+				}
+				return o.Driver.Deliver(ctx, m)
+			}
+			o.update = func(ctx context.Context, id string, m channel.Message) error {
+				meant = append(meant, "changed for "+m.Account)
+				return o.Driver.Update(ctx, id, m)
+			}
+		})
+		s.lives()
+		shared := olgaDM
+		shared.Kind = channel.Group
+		s.says(bob, shared, "she has asked me in")
+		s.mentions(bob, hallway, "hello")
+		s.press(olga, olgaDM, channels.Ignore)
+		synctest.Wait()
+		same(t, "whom the card is for", meant, "sent to "+olga.Account, "changed for "+olga.Account)
+	})
+}
+
 // TestAPlaceThatTakesNothingIsNotAskedForEachOfItsCards holds that cards which end together wait together.
 func TestAPlaceThatTakesNothingIsNotAskedForEachOfItsCards(t *testing.T) {
 	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {

@@ -9,6 +9,7 @@ import (
 	"sallyport/internal/chat/message"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/store"
+	"sallyport/internal/who/group"
 	"sallyport/internal/who/question"
 )
 
@@ -34,7 +35,7 @@ func (c carrier) open(ctx context.Context, tx store.Tx, of id.Out) (p parcel, er
 	if p.where, err = tx.Conversation(ctx, p.chat.Conversation); err != nil {
 		return p, err
 	}
-	if p.where.Kind == conversation.Direct {
+	if p.where.Kind == conversation.Direct || p.chat.Group == group.Host { // others may have come to where somebody was alone
 		if p.account, err = c.reader(ctx, tx, p.where); err != nil {
 			return p, err
 		}
@@ -74,7 +75,7 @@ func pressed(ctx context.Context, tx store.Tx, card message.Out) (string, error)
 	return kind + string(card.Question), nil
 }
 
-// reader is the account that is alone with the assistant in a direct conversation; "" if nobody has it.
+// reader is the account that a conversation is there for alone; "" if nobody has it.
 func (c carrier) reader(ctx context.Context, tx store.Tx, where conversation.Conversation) (string, error) {
 	all, err := tx.People(ctx)
 	for _, k := range all {
