@@ -301,7 +301,8 @@ func (t *talk) asked(m api.Message) {
 	}
 	t.at(m.At)
 	if m.Task != "" {
-		t.host("task " + m.Task + ": " + m.Text)
+		t.host("task " + m.Task + " is due:")
+		t.print(func(s sheet) { s.quote(m.Text) }) // mostly an agent has written it
 		return
 	}
 	if m.Agent {

@@ -156,6 +156,12 @@ func TestWithoutAMessageWhatWasSaidIsPrinted(t *testing.T) {
 	if r := d.cliIn("", "chat", "echo"); !strings.HasSuffix(r.out, "| dev-1 to echo: Ready?\n") || strings.Contains(r.out, "landed") {
 		t.Errorf("what an agent says to the group: %q", r.out)
 	}
+	task := in(api.MessageCompleted, 4)
+	task.In.ID, task.In.Task, task.In.Text = "msg-00000004", "tsk-00000001", "Remind them.\nchg-00000001 is landed and kept"
+	d.rooms = []room{{before: []api.ChatLine{task, ready}}}
+	if r := d.cliIn("", "chat", "echo"); !strings.HasSuffix(r.out, "[sallyport] task tsk-00000001 is due:\n| Remind them.\n| chg-00000001 is landed and kept\n") {
+		t.Errorf("a task, which an agent may have written: %q", r.out)
+	}
 	d.rooms = []room{{before: []api.ChatLine{in(api.MessageCompleted, 1), out("out-00000002", api.LaneTalk, 1, "yes\nno"+hostile), out("out-00000003", api.LaneNotice, 1, "by the host"), ready}}}
 	if r := d.cliIn("", "chat", "echo", "--json"); r.code != exitDone || r.err != "" || strings.Count(r.out, `"kind"`) != 4 {
 		t.Errorf("%+v", r)

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
 
@@ -170,7 +171,7 @@ func (q Question) Told() string {
 	a := q.Answer
 	said := fmt.Sprintf("%q", a.Text)
 	if o, ok := q.Option(a.Option); ok {
-		said = o.Label
+		said = inert.Line(o.Label) // an agent may have written it
 	}
 	return fmt.Sprintf("%s answered already, at %s: %s", a.By.Name, a.At.Local().Format(time.DateTime), said) // as a chat shows its other times
 }
