@@ -159,8 +159,15 @@ func (s *session) hear(ctx context.Context, room id.RoomID, e envelope) (channel
 	}
 	kind := field[string](content, "msgtype")
 	said.Text = text(content, said.Quote != nil)
-	said.Sender.Bot = kind == "m.notice"
+	said.Sender.Bot, said.Forwarded = kind == "m.notice", !written(kind, content)
 	return said, kind != "" && (said.Text != "" || said.Edited), nil
+}
+
+// written reports whether the text of a message is its sender's own. That of a file is its name, which anybody may have given it, unless it has
+// its name beside a text.
+func written(kind string, content json.RawMessage) bool {
+	name := field[string](content, "filename")
+	return kind == "m.text" || kind == "m.emote" || kind == "m.notice" || name != "" && name != field[string](content, "body")
 }
 
 // text is what a person reads of a message.

@@ -352,3 +352,30 @@ func TestAnEventOfAStrangeShapeStopsNobody(t *testing.T) {
 	p.says(team, "m.room.message", "@ann:h.example", words("still here"))
 	h.said("still here")
 }
+
+// TestTheNameOfAFileIsNobodysWord holds that a file decides nothing by what it is called.
+func TestTheNameOfAFileIsNobodysWord(t *testing.T) {
+	p := newPlatform(t)
+	h := p.listen(t, "")
+	for body, row := range map[string]struct {
+		kind, name string
+		handed     bool
+	}{
+		"words":         {"m.text", "", false},
+		"a notice":      {"m.notice", "", false},
+		"a file":        {"m.file", "", true},
+		"an image":      {"m.image", "an image", true},
+		"below a video": {"m.video", "approve", false},
+		"a new kind":    {"org.example.new", "", true},
+	} {
+		content := object{"msgtype": row.kind, "body": body}
+		if row.name != "" {
+			content["filename"] = row.name
+		}
+		p.says(team, "m.room.message", "@ann:h.example", content)
+		e, _ := h.said(body)
+		if e.Forwarded != row.handed {
+			t.Errorf("%s is handed on: %v", body, e.Forwarded)
+		}
+	}
+}
