@@ -7,6 +7,7 @@ import (
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
+	"sallyport/internal/who/question"
 )
 
 // approvals are what people are asked and what they answered.
@@ -16,10 +17,11 @@ type approvals struct{ *queries }
 const approvalRows = `SELECT approval.id, approval.change, approval.proposal, approval.message, approval.unsigned, ` + questionColumns + `
 	FROM approval JOIN question AS q ON q.id = approval.question LEFT JOIN answer AS a ON a.seq = q.answer`
 
-func scanApproval(row scanner) (approval.Approval, error) {
-	var a approval.Approval
-	q, err := scanQuestion(behind{row, []any{&a.ID, &a.Change, &a.Proposal, &a.Message, &a.Unsigned}})
-	return a.Of(q), err
+func scanApproval(row scanner, a *approval.Approval) error {
+	var q question.Question
+	err := scanQuestion(behind{row, []any{&a.ID, &a.Change, &a.Proposal, &a.Message, &a.Unsigned}}, &q)
+	*a = a.Of(q)
+	return err
 }
 
 // behind is a row that is read from behind its first columns, which have their places already.
@@ -49,14 +51,11 @@ func (t approvals) AddApproval(ctx context.Context, a approval.Approval) error {
 
 // Approval returns one.
 func (t approvals) Approval(ctx context.Context, id id.Approval) (approval.Approval, error) {
-	all, err := t.list(ctx, approvalRows+` WHERE approval.id = ?`, id)
-	if err != nil {
-		return approval.Approval{}, fmt.Errorf("read approval %q: %w", id, err)
+	one, ok, err := firstOf(t.list(ctx, approvalRows+` WHERE approval.id = ?`, id))
+	if err == nil && !ok {
+		return one, noApproval(id)
 	}
-	if len(all) == 0 {
-		return approval.Approval{}, noApproval(id)
-	}
-	return all[0], nil
+	return one, doing(err, "read approval %q", id)
 }
 
 func noApproval(id id.Approval) error {
@@ -67,27 +66,18 @@ const pendingOf = ` WHERE q.subject = ? AND q.outcome IS NULL`
 
 // PendingApproval returns the change's open one.
 func (t approvals) PendingApproval(ctx context.Context, change id.Change) (approval.Approval, bool, error) {
-	all, err := t.list(ctx, approvalRows+pendingOf, change)
-	if err != nil || len(all) == 0 {
-		if err != nil {
-			err = fmt.Errorf("read the open approval of %q: %w", change, err)
-		}
-		return approval.Approval{}, false, err
-	}
-	return all[0], true, nil
+	one, ok, err := firstOf(t.list(ctx, approvalRows+pendingOf, change))
+	return one, ok, doing(err, "read the open approval of %q", change)
 }
 
 // LatestApproval returns the change's newest.
 func (t approvals) LatestApproval(ctx context.Context, change id.Change) (approval.Approval, error) {
-	all, err := t.list(ctx, approvalRows+` WHERE approval.change = ? ORDER BY approval.seq DESC LIMIT 1`, change)
-	if err != nil {
-		return approval.Approval{}, fmt.Errorf("read the latest approval of %q: %w", change, err)
-	}
-	if len(all) == 0 {
-		return approval.Approval{}, problem.Errorf(problem.NotFound, "sallyport change show "+string(change),
+	one, ok, err := firstOf(t.list(ctx, approvalRows+` WHERE approval.change = ? ORDER BY approval.seq DESC LIMIT 1`, change))
+	if err == nil && !ok {
+		return one, problem.Errorf(problem.NotFound, "sallyport change show "+string(change),
 			"change %q has not asked for an approval yet", change)
 	}
-	return all[0], nil
+	return one, doing(err, "read the latest approval of %q", change)
 }
 
 // Approvals returns newest first; limit 0 = 100.
@@ -100,20 +90,11 @@ func (t approvals) Approvals(ctx context.Context, pendingOnly bool, limit int) (
 		limit = 100
 	}
 	all, err := t.list(ctx, query+` ORDER BY approval.seq DESC LIMIT +?`, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list approvals: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list approvals")
 }
 
 func (t approvals) list(ctx context.Context, query string, args ...any) ([]approval.Approval, error) {
-	var all []approval.Approval
-	err := t.each(ctx, func(row scanner) error {
-		a, err := scanApproval(row)
-		all = append(all, a)
-		return err
-	}, query, args...)
-	return all, err
+	return rows(ctx, t.queries, scanApproval, query, args...)
 }
 
 // NoteYes keeps what a yes says of the commit, while it can still be said.

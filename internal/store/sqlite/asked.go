@@ -56,17 +56,12 @@ func (t asked) countAsked(ctx context.Context, subject id.Subject, a session.Ask
 }
 
 // Asked returns a subject's lines.
-func (t asked) Asked(ctx context.Context, subject id.Subject) (all []session.Asked, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var a session.Asked
+func (t asked) Asked(ctx context.Context, subject id.Subject) ([]session.Asked, error) {
+	all, err := rows(ctx, t.queries, func(row scanner, a *session.Asked) error {
 		var first, last sql.NullInt64
 		err := row.Scan(&a.Host, &a.Port, &a.Method, &a.Route, &a.Verdict, &a.Why, &a.Count, &first, &last)
 		a.First, a.Last = clock(first), clock(last)
-		all = append(all, a)
 		return err
 	}, `SELECT host, port, method, route, verdict, why, count, first_at, last_at FROM asked WHERE subject = ? ORDER BY seq`, subject)
-	if err != nil {
-		return nil, fmt.Errorf("read what %q asked of the network: %w", subject, err)
-	}
-	return all, nil
+	return all, doing(err, "read what %q asked of the network", subject)
 }

@@ -63,31 +63,22 @@ func (t entries) Entries(ctx context.Context, change string, after int64, limit 
 	if limit <= 0 {
 		limit = 1000
 	}
-	var all []audit.Entry
-	err := t.each(ctx, func(row scanner) error {
-		e, err := entry(row)
-		all = append(all, e)
-		return err
-	}, query+` ORDER BY seq LIMIT +?`, append(args, limit)...)
-	if err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
-	}
-	return all, nil
+	all, err := rows(ctx, t.queries, entry, query+` ORDER BY seq LIMIT +?`, append(args, limit)...)
+	return all, doing(err, "read the audit log")
 }
 
 // entry reads a row of entryColumns. Its number is set even if the rest cannot be read.
-func entry(row scanner) (audit.Entry, error) {
-	var e audit.Entry
+func entry(row scanner, e *audit.Entry) error {
 	var at int64
 	var digests string
 	if err := row.Scan(&e.Seq, &at, &e.Actor.Kind, &e.Actor.Name, &e.Actor.UID, &e.Actor.Person, &e.Actor.Identity, &e.Change, &e.Subject,
 		&e.Verb, &e.Reason, &digests, &e.Previous, &e.Hash, &e.Stored); err != nil {
-		return e, err
+		return err
 	}
 	e.At = time.UnixMilli(at).UTC()
 	var err error
 	e.Digests, err = decode[map[string]string](digests)
-	return e, err
+	return err
 }
 
 // VerifyAudit reads the whole log and holds it against the head record. See store.DB.
@@ -107,7 +98,8 @@ func (db *DB) VerifyAudit(ctx context.Context, expected *audit.Mark) (audit.Repo
 			return problem.New(problem.Internal, "a transaction of another store")
 		}
 		return t.each(ctx, func(row scanner) error {
-			if e, err := entry(row); err != nil {
+			var e audit.Entry
+			if err := entry(row, &e); err != nil {
 				v.Unreadable(e.Seq, err)
 			} else {
 				v.Add(e)

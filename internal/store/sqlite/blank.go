@@ -227,7 +227,7 @@ func sealAnew(ctx context.Context, tx *sql.Tx) error {
 	last := audit.Entry{}
 	for {
 		var e audit.Entry
-		e, err := entry(tx.QueryRowContext(ctx, `SELECT `+entryColumns+` FROM audit WHERE seq > ? ORDER BY seq LIMIT 1`, last.Seq))
+		err := entry(tx.QueryRowContext(ctx, `SELECT `+entryColumns+` FROM audit WHERE seq > ? ORDER BY seq LIMIT 1`, last.Seq), &e)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}

@@ -183,7 +183,8 @@ func (c *carrying) audit() error {
 	}
 	insert := fmt.Sprintf(`INSERT INTO main.audit (%s) SELECT %[1]s FROM trial.audit WHERE seq = ?`, list("", columns)) //nolint:gosec // names of tables and columns, which the list above or the schema gives
 	for i, seq := range seqs {
-		e, err := entry(c.tx.QueryRowContext(c.ctx, `SELECT `+entryColumns+` FROM trial.audit WHERE seq = ?`, seq))
+		var e audit.Entry
+		err := entry(c.tx.QueryRowContext(c.ctx, `SELECT `+entryColumns+` FROM trial.audit WHERE seq = ?`, seq), &e)
 		if err == nil && (e.Seq != last.Seq+1 || e.Previous != last.Hash || !e.Intact()) {
 			err = problem.New(problem.Internal, "it does not follow from the one before")
 		}

@@ -21,22 +21,21 @@ type changes struct{ *queries }
 const changeColumns = `id, state, request, base, uid, attempts, problem, reason, next, reverted_by, cancel,
 	chosen, start_from, identity, resumes, rollbacks, created_at, moved_at, due_at, holder, fence, until_at, outcome, blocked, swap`
 
-func scanChange(row scanner) (change.Row, error) {
-	var c change.Row
+func scanChange(row scanner, c *change.Row) error {
 	var raw, swap string
 	var created, moved, due, until sql.NullInt64
 	err := row.Scan(&c.ID, &c.State, &raw, &c.Base, &c.UID, &c.Attempts, &c.Problem, &c.Reason, &c.Next, &c.RevertedBy,
 		&c.Cancel, &c.Chosen, &c.From, &c.Identity, &c.Resumes, &c.Rollbacks, &created, &moved, &due, &c.Holder, &c.Fence, &until, &c.Outcome, &c.Blocked, &swap)
 	if err != nil {
-		return c, err
+		return err
 	}
 	c.Created, c.Moved, c.Due, c.Until = clock(created), clock(moved), clock(due), clock(until)
 	if c.Request, err = decode[request.Request](raw); err != nil || swap == "" {
-		return c, err
+		return err
 	}
 	said, err := decode[change.Swap](swap)
 	c.Swap = &said
-	return c, err
+	return err
 }
 
 // AddChange stores a new row; its state may be any. Errors: problem.Conflict if the id is taken,
@@ -63,10 +62,7 @@ func (t changes) AddChange(ctx context.Context, c change.Row) error {
 		}
 		return problem.Errorf(problem.Conflict, "sallyport change show "+string(c.ID), "there is a change %q already: %w", c.ID, err)
 	}
-	if err != nil {
-		return fmt.Errorf("store change %q: %w", c.ID, err)
-	}
-	return nil
+	return doing(err, "store change %q", c.ID)
 }
 
 // secondSwap says that c would be the second open change of what its group runs.
@@ -106,7 +102,7 @@ func (t changes) first(ctx context.Context, query string, args ...any) (c change
 	if err := t.usable(); err != nil {
 		return c, false, err
 	}
-	c, err = scanChange(t.run.QueryRowContext(ctx, query, args...))
+	err = scanChange(t.run.QueryRowContext(ctx, query, args...), &c)
 	if errors.Is(err, sql.ErrNoRows) {
 		return change.Row{}, false, nil
 	}
@@ -131,16 +127,8 @@ func (t changes) Changes(ctx context.Context, f change.Filter) ([]change.Row, er
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
-	var all []change.Row
-	err := t.each(ctx, func(row scanner) error {
-		c, err := scanChange(row)
-		all = append(all, c)
-		return err
-	}, query+` ORDER BY seq DESC LIMIT +?`, append(args, f.Limit)...)
-	if err != nil {
-		return nil, fmt.Errorf("list changes: %w", err)
-	}
-	return all, nil
+	all, err := rows(ctx, t.queries, scanChange, query+` ORDER BY seq DESC LIMIT +?`, append(args, f.Limit)...)
+	return all, doing(err, "list changes")
 }
 
 // MoveChange writes what may change of c, if the row is as the caller believes. A wish to
@@ -234,20 +222,14 @@ func (t changes) RenewClaim(ctx context.Context, c change.Row, now time.Time, tt
 func (t changes) ReleaseClaims(ctx context.Context, holder string) error {
 	_, err := t.write(ctx, "release-claims",
 		`UPDATE change SET holder = '', until_at = NULL, fence = fence + 1 WHERE holder <> '' AND holder <> ?`, holder)
-	if err != nil {
-		return fmt.Errorf("release claims: %w", err)
-	}
-	return nil
+	return doing(err, "release claims")
 }
 
 // NextDue returns the first time at which ClaimDue can find something.
 func (t changes) NextDue(ctx context.Context) (time.Time, bool, error) {
 	var at sql.NullInt64
 	_, err := t.one(ctx, nextDue, nil, &at)
-	if err != nil {
-		return time.Time{}, false, fmt.Errorf("find what is due next: %w", err)
-	}
-	return clock(at), at.Valid, nil
+	return clock(at), at.Valid, doing(err, "find what is due next")
 }
 
 // RequestCancel marks a change.

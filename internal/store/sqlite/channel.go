@@ -24,30 +24,22 @@ func (t conversations) PutChannel(ctx context.Context, c conversation.Channel) e
 	if duplicate(err) {
 		return problem.Errorf(problem.Conflict, "sallyport channel list", "%s: a channel of that name is there already", what)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // Channels returns all, by name.
-func (t conversations) Channels(ctx context.Context) (all []conversation.Channel, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var c conversation.Channel
+func (t conversations) Channels(ctx context.Context) ([]conversation.Channel, error) {
+	all, err := rows(ctx, t.queries, func(row scanner, c *conversation.Channel) error {
 		var settings string
 		var added sql.NullInt64
-		if err := row.Scan(&c.Name, &c.Platform, &settings, &c.Credential, &c.Cursor, &added); err != nil {
-			return err
-		}
+		err := row.Scan(&c.Name, &c.Platform, &settings, &c.Credential, &c.Cursor, &added)
 		c.Added = clock(added)
-		c.Settings, err = decode[map[string]string](settings)
-		all = append(all, c)
+		if err == nil {
+			c.Settings, err = decode[map[string]string](settings)
+		}
 		return err
 	}, `SELECT name, platform, settings, credential, cursor, added_at FROM channel ORDER BY name`)
-	if err != nil {
-		return nil, fmt.Errorf("list the channels: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list the channels")
 }
 
 // DropChannel removes one. What was said there stays, in conversations that no channel has: whoever adds one by the same name begins anew.
@@ -71,16 +63,11 @@ func (t conversations) DropChannel(ctx context.Context, name string) (bool, erro
 		}
 	}
 	n, err := t.write(ctx, "drop-channel", `DELETE FROM channel WHERE name = ?`, name)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", what, err)
-	}
-	return n > 0, nil
+	return n > 0, doing(err, "%s", what)
 }
 
 // MoveCursor stores from where on a platform goes on.
 func (t conversations) MoveCursor(ctx context.Context, channel, cursor string) error {
-	if _, err := t.write(ctx, "move-cursor", `UPDATE channel SET cursor = ?2 WHERE name = ?1 AND cursor <> ?2`, channel, cursor); err != nil {
-		return fmt.Errorf("store how far the channel %q has come: %w", channel, err)
-	}
-	return nil
+	_, err := t.write(ctx, "move-cursor", `UPDATE channel SET cursor = ?2 WHERE name = ?1 AND cursor <> ?2`, channel, cursor)
+	return doing(err, "store how far the channel %q has come", channel)
 }

@@ -42,10 +42,7 @@ func (t checkpoints) AddCheckpoint(ctx context.Context, c checkpoint.Checkpoint)
 // Checkpoints returns a change's, by number.
 func (t checkpoints) Checkpoints(ctx context.Context, change id.Change) ([]checkpoint.Checkpoint, error) {
 	all, err := docs[checkpoint.Checkpoint](ctx, t.queries, `SELECT doc FROM checkpoint WHERE change = ? ORDER BY number`, change)
-	if err != nil {
-		return nil, fmt.Errorf("list checkpoints of %q: %w", change, err)
-	}
-	return all, nil
+	return all, doing(err, "list checkpoints of %q", change)
 }
 
 // Checkpoint returns one. The name holds only a few digits of the commit; where two

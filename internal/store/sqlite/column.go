@@ -21,6 +21,24 @@ func decode[T any](raw string) (T, error) {
 	return v, nil
 }
 
+// encodeMaybe is encode of what may be missing: NULL.
+func encodeMaybe[T any](v *T) (n sql.NullString, err error) {
+	if v != nil {
+		n.Valid = true
+		n.String, err = encode(v)
+	}
+	return n, err
+}
+
+// decodeMaybe is the way back from encodeMaybe.
+func decodeMaybe[T any](n sql.NullString) (*T, error) {
+	if !n.Valid {
+		return nil, nil
+	}
+	v, err := decode[T](n.String)
+	return &v, err
+}
+
 // ms is a time as it is stored: whole milliseconds UTC, the zero time as NULL.
 func ms(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
@@ -34,7 +52,16 @@ func whenever(t *time.Time) sql.NullInt64 {
 	return ms(*t)
 }
 
-// clock is the way back.
+// maybe is the way back from whenever.
+func maybe(n sql.NullInt64) *time.Time {
+	if !n.Valid {
+		return nil
+	}
+	at := clock(n)
+	return &at
+}
+
+// clock is the way back from ms.
 func clock(n sql.NullInt64) time.Time {
 	if !n.Valid {
 		return time.Time{}

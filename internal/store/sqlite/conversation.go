@@ -51,45 +51,33 @@ func (t conversations) Conversation(ctx context.Context, id id.Conversation) (co
 }
 
 func (t conversations) conversation(ctx context.Context, what, where string, args ...any) (conversation.Conversation, error) {
-	all, err := t.conversations(ctx, `WHERE `+where, args...)
-	if err == nil && len(all) == 0 {
-		return conversation.Conversation{}, problem.Errorf(problem.NotFound, "sallyport wiring list", "%s: there is none", what)
+	one, ok, err := firstOf(t.conversations(ctx, `WHERE `+where, args...))
+	if err == nil && !ok {
+		return one, problem.Errorf(problem.NotFound, "sallyport wiring list", "%s: there is none", what)
 	}
-	if err != nil {
-		return conversation.Conversation{}, fmt.Errorf("%s: %w", what, err)
-	}
-	return all[0], nil
+	return one, doing(err, "%s", what)
 }
 
-func (t conversations) conversations(ctx context.Context, query string, args ...any) (all []conversation.Conversation, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var c conversation.Conversation
+func (t conversations) conversations(ctx context.Context, query string, args ...any) ([]conversation.Conversation, error) {
+	return rows(ctx, t.queries, func(row scanner, c *conversation.Conversation) error {
 		var created sql.NullInt64
 		err := row.Scan(&c.ID, &c.Platform, &c.Address, &c.Kind, &c.Name, &c.Policy, &created)
 		c.Created = clock(created)
-		all = append(all, c)
 		return err
 	}, `SELECT id, platform, address, kind, name, policy, created_at FROM conversation `+query, args...)
-	return all, err
 }
 
 // Conversations returns those of a platform, or all.
 func (t conversations) Conversations(ctx context.Context, platform string) ([]conversation.Conversation, error) {
 	all, err := t.conversations(ctx, `WHERE ?1 = '' OR platform = ?1 ORDER BY platform, name, id`, platform)
-	if err != nil {
-		return nil, fmt.Errorf("list the conversations: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list the conversations")
 }
 
 // Lately returns those of a platform that a group hears and where something was said since a time.
 func (t conversations) Lately(ctx context.Context, platform string, since time.Time) ([]conversation.Conversation, error) {
 	all, err := t.conversations(ctx, `WHERE platform = ? AND id IN (SELECT conversation FROM wiring)
 		AND id IN (SELECT conversation FROM intake WHERE received_at >= ?) ORDER BY platform, name, id`, platform, ms(since))
-	if err != nil {
-		return nil, fmt.Errorf("list the conversations of %q in which something was said lately: %w", platform, err)
-	}
-	return all, nil
+	return all, doing(err, "list the conversations of %q in which something was said lately", platform)
 }
 
 // SetPolicy gives a conversation another policy.
@@ -98,40 +86,26 @@ func (t conversations) SetPolicy(ctx context.Context, of id.Conversation, p conv
 	if err == nil && n == 0 {
 		err = problem.Errorf(problem.NotFound, "sallyport wiring list", "there is no conversation %q", of)
 	}
-	if err != nil {
-		return fmt.Errorf("give the conversation %q the policy %s: %w", of, p, err)
-	}
-	return nil
+	return doing(err, "give the conversation %q the policy %s", of, p)
 }
 
 const chatColumns = `id, folder, conversation, thread, identity, agent, tree, turn, fence, tool, created_at`
 
 // readChat reads a row of chatColumns.
-func readChat(row scanner) (c conversation.Chat, err error) {
+func readChat(row scanner, c *conversation.Chat) (err error) {
 	var tool sql.NullString
 	var created sql.NullInt64
-	if err := row.Scan(&c.ID, &c.Group, &c.Conversation, &c.Thread, &c.Identity, &c.Agent, &c.Tree, &c.Turn, &c.Fence, &tool, &created); err != nil {
-		return c, err
+	err = row.Scan(&c.ID, &c.Group, &c.Conversation, &c.Thread, &c.Identity, &c.Agent, &c.Tree, &c.Turn, &c.Fence, &tool, &created)
+	if err == nil {
+		c.Created = clock(created)
+		c.Tool, err = decodeMaybe[conversation.Tool](tool)
 	}
-	c.Created = clock(created)
-	if tool.Valid {
-		t, err := decode[conversation.Tool](tool.String)
-		if err != nil {
-			return c, err
-		}
-		c.Tool = &t
-	}
-	return c, nil
+	return err
 }
 
 // chats reads chats.
-func (t conversations) chats(ctx context.Context, query string, args ...any) (all []conversation.Chat, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		c, err := readChat(row)
-		all = append(all, c)
-		return err
-	}, `SELECT `+chatColumns+` FROM chat `+query, args...)
-	return all, err
+func (t conversations) chats(ctx context.Context, query string, args ...any) ([]conversation.Chat, error) {
+	return rows(ctx, t.queries, readChat, `SELECT `+chatColumns+` FROM chat `+query, args...)
 }
 
 // PutChat stores one, or returns the one that is there.
@@ -159,23 +133,17 @@ func (t conversations) PutChat(ctx context.Context, c conversation.Chat) (conver
 
 // Chat returns one.
 func (t conversations) Chat(ctx context.Context, id id.Chat) (conversation.Chat, error) {
-	all, err := t.chats(ctx, `WHERE id = ?`, id)
-	if err == nil && len(all) == 0 {
+	one, ok, err := firstOf(t.chats(ctx, `WHERE id = ?`, id))
+	if err == nil && !ok {
 		err = problem.Errorf(problem.NotFound, "sallyport session list", "there is no chat %q in this home", id)
 	}
-	if err != nil {
-		return conversation.Chat{}, fmt.Errorf("read the chat %q: %w", id, err)
-	}
-	return all[0], nil
+	return one, doing(err, "read the chat %q", id)
 }
 
 // Chats returns those of a group, or all.
 func (t conversations) Chats(ctx context.Context, of group.Folder) ([]conversation.Chat, error) {
 	all, err := t.chats(ctx, `WHERE ?1 = '' OR folder = ?1 ORDER BY created_at DESC, id`, of)
-	if err != nil {
-		return nil, fmt.Errorf("list the chats: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list the chats")
 }
 
 // ClaimChat takes a chat from whoever had it.
@@ -192,23 +160,16 @@ func (t conversations) MoveChat(ctx context.Context, c conversation.Chat) error 
 	if err := exact(what, c); err != nil {
 		return err
 	}
-	var tool sql.NullString
-	if c.Tool != nil {
-		raw, err := encode(c.Tool)
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		tool = sql.NullString{String: raw, Valid: true}
+	tool, err := encodeMaybe(c.Tool)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	n, err := t.write(ctx, "move-chat", `UPDATE chat SET identity = ?, agent = ?, tree = ?, turn = ?, tool = ? WHERE id = ? AND fence = ?`,
 		c.Identity, c.Agent, c.Tree, c.Turn, tool, c.ID, c.Fence)
 	if err == nil && n == 0 {
 		err = message.ErrMoved
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // unusedMost is how many rows of a table DropUnused removes at once.
@@ -263,8 +224,6 @@ func (t conversations) CountResidents(ctx context.Context) (n int, err error) {
 
 // PutResident gives a group its uid, once.
 func (t conversations) PutResident(ctx context.Context, of group.Folder, uid uint32) error {
-	if _, err := t.write(ctx, "put-resident", `INSERT INTO resident (folder, uid) VALUES (?, ?)`, of, uid); err != nil {
-		return fmt.Errorf("give group %q a uid: %w", of, err)
-	}
-	return nil
+	_, err := t.write(ctx, "put-resident", `INSERT INTO resident (folder, uid) VALUES (?, ?)`, of, uid)
+	return doing(err, "give group %q a uid", of)
 }

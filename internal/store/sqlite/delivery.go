@@ -15,24 +15,15 @@ import (
 const deliveryColumns = `d.seq, d.out, d.channel, d.conversation, d.lane, d.status, d.pieces, d.tries, d.due_at, d.platform_id, d.reason, d.ended_at`
 
 // readDelivery reads a row of deliveryColumns.
-func readDelivery(row scanner) (d message.Delivery, err error) {
+func readDelivery(row scanner, d *message.Delivery) (err error) {
 	var due, ended sql.NullInt64
 	err = row.Scan(&d.Seq, &d.Out, &d.Channel, &d.Conversation, &d.Lane, &d.Status, &d.Pieces, &d.Tries, &due, &d.PlatformID, &d.Reason, &ended)
-	d.Due = clock(due)
-	if ended.Valid {
-		at := clock(ended)
-		d.Ended = &at
-	}
-	return d, err
+	d.Due, d.Ended = clock(due), maybe(ended)
+	return err
 }
 
-func (t messages) deliveries(ctx context.Context, query string, args ...any) (all []message.Delivery, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		d, err := readDelivery(row)
-		all = append(all, d)
-		return err
-	}, `SELECT `+deliveryColumns+` FROM delivery AS d `+query, args...)
-	return all, err
+func (t messages) deliveries(ctx context.Context, query string, args ...any) ([]message.Delivery, error) {
+	return rows(ctx, t.queries, readDelivery, `SELECT `+deliveryColumns+` FROM delivery AS d `+query, args...)
 }
 
 // first chooses the first of each lane that waits.
@@ -42,32 +33,20 @@ const first = `status = 'waiting' AND NOT EXISTS (SELECT 1 FROM delivery AS befo
 // DueDeliveries returns the first of each lane that waits and is due.
 func (t messages) DueDeliveries(ctx context.Context, now time.Time) ([]message.Delivery, error) {
 	all, err := t.deliveries(ctx, `WHERE due_at <= ? AND `+first+` ORDER BY due_at, seq`, ms(now))
-	if err != nil {
-		return nil, fmt.Errorf("find what is to be delivered: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "find what is to be delivered")
 }
 
 // NextDelivery returns when the next first of a lane falls due.
 func (t messages) NextDelivery(ctx context.Context, after time.Time) (time.Time, bool, error) {
 	var due sql.NullInt64
 	_, err := t.one(ctx, `SELECT min(due_at) FROM delivery AS d WHERE due_at > ? AND `+first, []any{ms(after)}, &due)
-	if err != nil {
-		return time.Time{}, false, fmt.Errorf("find when something is to be delivered next: %w", err)
-	}
-	return clock(due), due.Valid, nil
+	return clock(due), due.Valid, doing(err, "find when something is to be delivered next")
 }
 
 // Delivery returns that of a message.
 func (t messages) Delivery(ctx context.Context, of id.Out) (message.Delivery, bool, error) {
-	all, err := t.deliveries(ctx, `WHERE out = ?`, of)
-	if err != nil || len(all) == 0 {
-		if err != nil {
-			err = fmt.Errorf("read how %q leaves: %w", of, err)
-		}
-		return message.Delivery{}, false, err
-	}
-	return all[0], true, nil
+	one, ok, err := firstOf(t.deliveries(ctx, `WHERE out = ?`, of))
+	return one, ok, doing(err, "read how %q leaves", of)
 }
 
 // lackingOf finds what was sent just before a card about the same change, and has not arrived.
@@ -96,18 +75,8 @@ func (t messages) Deliveries(ctx context.Context, channel string, status message
 
 // CountDeliveries counts those of a channel by status that wait, or came to their end since a time.
 func (t messages) CountDeliveries(ctx context.Context, channel string, since time.Time) (map[message.DeliveryStatus]int, error) {
-	counts := map[message.DeliveryStatus]int{}
-	err := t.each(ctx, func(row scanner) error {
-		var s message.DeliveryStatus
-		var n int
-		err := row.Scan(&s, &n)
-		counts[s] = n
-		return err
-	}, `SELECT status, count(*) FROM delivery WHERE channel = ? AND (ended_at IS NULL OR ended_at >= ?) GROUP BY status`, channel, ms(since))
-	if err != nil {
-		return nil, fmt.Errorf("count what leaves by %q: %w", channel, err)
-	}
-	return counts, nil
+	n, err := counts[message.DeliveryStatus](ctx, t.queries, `SELECT status, count(*) FROM delivery WHERE channel = ? AND (ended_at IS NULL OR ended_at >= ?) GROUP BY status`, channel, ms(since))
+	return n, doing(err, "count what leaves by %q", channel)
 }
 
 // MoveDelivery stores what may change of one that waits.
@@ -118,10 +87,7 @@ func (t messages) MoveDelivery(ctx context.Context, d message.Delivery) error {
 	if err == nil && n == 0 {
 		err = message.ErrMoved
 	}
-	if err != nil {
-		return fmt.Errorf("store how %q leaves: %w", d.Out, err)
-	}
-	return nil
+	return doing(err, "store how %q leaves", d.Out)
 }
 
 // EndedCards returns cards whose question has ended since they were sent.
@@ -130,28 +96,20 @@ func (t messages) EndedCards(ctx context.Context, channel string, limit int) ([]
 		LEFT JOIN question AS q ON q.id = o.question LEFT JOIN trial AS r ON o.card = 'trial' AND r.change = o.change
 		WHERE d.channel = ? AND d.status = 'sent' AND d.told = 0 AND o.digits > 0
 		AND (q.outcome IS NOT NULL OR r.handshake_state IN ('confirmed', 'rolled_back')) ORDER BY d.seq LIMIT +?`, channel, limit)
-	if err != nil {
-		return nil, fmt.Errorf("find cards that have their answer: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "find cards that have their answer")
 }
 
 // NoteTold writes down that a card shows its outcome.
 func (t messages) NoteTold(ctx context.Context, card id.Out) error {
-	if _, err := t.write(ctx, "note-told", `UPDATE delivery SET told = 1 WHERE out = ?`, card); err != nil {
-		return fmt.Errorf("note that the card %q shows its outcome: %w", card, err)
-	}
-	return nil
+	_, err := t.write(ctx, "note-told", `UPDATE delivery SET told = 1 WHERE out = ?`, card)
+	return doing(err, "note that the card %q shows its outcome", card)
 }
 
 // Out returns a message that leaves.
 func (t messages) Out(ctx context.Context, of id.Out) (message.Out, error) {
-	all, err := t.outs(ctx, `WHERE id = ?`, of)
-	if err == nil && len(all) == 0 {
-		return message.Out{}, problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", of)
+	one, ok, err := firstOf(t.outs(ctx, `WHERE id = ?`, of))
+	if err == nil && !ok {
+		return one, problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", of)
 	}
-	if err != nil {
-		return message.Out{}, fmt.Errorf("read the message %q: %w", of, err)
-	}
-	return all[0], nil
+	return one, doing(err, "read the message %q", of)
 }

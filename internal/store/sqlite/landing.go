@@ -47,12 +47,8 @@ func (t landings) CloseLanding(ctx context.Context, l landing.Landing) error {
 	if l.State == landing.Journaled {
 		return problem.Errorf(problem.Internal, "", "%s: a landing does not end in that state", what)
 	}
-	var ended sql.NullInt64
-	if l.Ended != nil {
-		ended = ms(*l.Ended)
-	}
 	n, err := t.write(ctx, "close-landing", `UPDATE landing SET state = ?, ended_at = ?, reason = ?
-		WHERE id = ? AND state IN ('journaled', 'stranded')`, l.State, ended, l.Reason, l.ID)
+		WHERE id = ? AND state IN ('journaled', 'stranded')`, l.State, whenever(l.Ended), l.Reason, l.ID)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -65,53 +61,32 @@ func (t landings) CloseLanding(ctx context.Context, l landing.Landing) error {
 // OpenLandings returns the rows that are not at an end, oldest first.
 func (t landings) OpenLandings(ctx context.Context) ([]landing.Landing, error) {
 	all, err := t.list(ctx, `WHERE state IN ('journaled', 'stranded') AND ended_at IS NULL ORDER BY seq`)
-	if err != nil {
-		return nil, fmt.Errorf("list open landings: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list open landings")
 }
 
 // LandingOf returns the change's latest row.
 func (t landings) LandingOf(ctx context.Context, change id.Change) (landing.Landing, bool, error) {
-	all, err := t.list(ctx, `WHERE change = ? ORDER BY seq DESC LIMIT 1`, change)
-	if err != nil || len(all) == 0 {
-		if err != nil {
-			err = fmt.Errorf("read the landing of %q: %w", change, err)
-		}
-		return landing.Landing{}, false, err
-	}
-	return all[0], true, nil
+	one, ok, err := firstOf(t.list(ctx, `WHERE change = ? ORDER BY seq DESC LIMIT 1`, change))
+	return one, ok, doing(err, "read the landing of %q", change)
 }
 
 // Landing returns one row by its id.
 func (t landings) Landing(ctx context.Context, l id.Landing) (landing.Landing, bool, error) {
-	all, err := t.list(ctx, `WHERE id = ?`, l)
-	if err != nil {
-		return landing.Landing{}, false, fmt.Errorf("read landing %q: %w", l, err)
-	}
-	if len(all) == 0 {
-		return landing.Landing{}, false, nil
-	}
-	return all[0], true, nil
+	one, ok, err := firstOf(t.list(ctx, `WHERE id = ?`, l))
+	return one, ok, doing(err, "read landing %q", l)
 }
 
 func (t landings) list(ctx context.Context, where string, args ...any) ([]landing.Landing, error) {
-	var all []landing.Landing
-	err := t.each(ctx, func(row scanner) error {
+	return rows(ctx, t.queries, func(row scanner, l *landing.Landing) error {
 		var raw, reason string
 		var state landing.State
 		var ended sql.NullInt64
 		if err := row.Scan(&raw, &state, &ended, &reason); err != nil {
 			return err
 		}
-		l, err := decode[landing.Landing](raw)
-		l.State, l.Reason, l.Ended = state, reason, nil
-		if ended.Valid {
-			at := clock(ended)
-			l.Ended = &at
-		}
-		all = append(all, l)
+		var err error
+		*l, err = decode[landing.Landing](raw)
+		l.State, l.Reason, l.Ended = state, reason, maybe(ended)
 		return err
 	}, `SELECT doc, state, ended_at, reason FROM landing `+where, args...)
-	return all, err
 }

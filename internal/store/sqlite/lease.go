@@ -38,8 +38,5 @@ func (t leases) TakeLease(ctx context.Context, key, holder string, now time.Time
 func (t leases) DropLease(ctx context.Context, l lock.Lease) error {
 	_, err := t.write(ctx, "drop-lease", `UPDATE lease SET holder = '', until_at = 0 WHERE key = ? AND holder = ? AND fence = ?`,
 		l.Key, l.Holder, l.Fence)
-	if err != nil {
-		return fmt.Errorf("drop lease %q: %w", l.Key, err)
-	}
-	return nil
+	return doing(err, "drop lease %q", l.Key)
 }

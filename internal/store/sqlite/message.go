@@ -47,10 +47,8 @@ func (t messages) AddIntake(ctx context.Context, i message.Intake) (message.Inta
 
 // DropIntake writes down that nothing became of an intake.
 func (t messages) DropIntake(ctx context.Context, seq int64, reason string) error {
-	if _, err := t.write(ctx, "drop-intake", `UPDATE intake SET outcome = 'dropped', reason = ? WHERE seq = ?`, reason, seq); err != nil {
-		return fmt.Errorf("drop what came in: %w", err)
-	}
-	return nil
+	_, err := t.write(ctx, "drop-intake", `UPDATE intake SET outcome = 'dropped', reason = ? WHERE seq = ?`, reason, seq)
+	return doing(err, "drop what came in")
 }
 
 // CountDrop counts an intake with another that was dropped, and removes it.
@@ -68,85 +66,51 @@ func (t messages) CountDrop(ctx context.Context, seq, with int64, reason string)
 // DropIntakes removes those received before a time.
 func (t messages) DropIntakes(ctx context.Context, before time.Time) (int64, error) {
 	n, err := t.write(ctx, "drop-intakes", `DELETE FROM intake WHERE received_at < ?`, ms(before))
-	if err != nil {
-		return 0, fmt.Errorf("remove old intakes: %w", err)
-	}
-	return n, nil
+	return n, doing(err, "remove old intakes")
 }
 
 // dropsMax is how many reasons of drops are told.
 const dropsMax = 50
 
 // CountDrops counts what was handed over and dropped, by reason.
-func (t messages) CountDrops(ctx context.Context) (all []message.Drop, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var d message.Drop
-		err := row.Scan(&d.Reason, &d.Count)
-		all = append(all, d)
-		return err
+func (t messages) CountDrops(ctx context.Context) ([]message.Drop, error) {
+	all, err := rows(ctx, t.queries, func(row scanner, d *message.Drop) error {
+		return row.Scan(&d.Reason, &d.Count)
 	}, `SELECT reason, sum(times) AS n FROM intake WHERE outcome = 'dropped' GROUP BY reason ORDER BY n DESC, reason LIMIT +?`, dropsMax)
-	if err != nil {
-		return nil, fmt.Errorf("count what was dropped: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "count what was dropped")
 }
 
 const inColumns = `seq, id, chat, intake, kind, trig, identity, sender, text, reply_to, quote_from, quote, question, at,
 	status, tries, due_at, fence, turn, first_turn, reason, ended_at, task, recurrence, decides`
 
 // readIn reads a row of inColumns.
-func readIn(row scanner) (m message.In, err error) {
+func readIn(row scanner, m *message.In) (err error) {
 	var intake, at, due, ended sql.NullInt64
 	var recurrence, decides sql.NullString
 	err = row.Scan(&m.Seq, &m.ID, &m.Chat, &intake, &m.Kind, &m.Trigger, &m.Identity, &m.Sender, &m.Text, &m.ReplyTo, &m.Quote.From, &m.Quote.Text,
 		&m.Question, &at, &m.Status, &m.Tries, &due, &m.Fence, &m.Turn, &m.First, &m.Reason, &ended, &m.Task, &recurrence, &decides)
 	if err != nil {
-		return m, err
+		return err
 	}
-	m.Intake, m.At, m.Due = intake.Int64, clock(at), clock(due)
-	if ended.Valid {
-		end := clock(ended)
-		m.Ended = &end
+	m.Intake, m.At, m.Due, m.Ended = intake.Int64, clock(at), clock(due), maybe(ended)
+	if m.Recurrence, err = decodeMaybe[schedule.Schedule](recurrence); err != nil {
+		return err
 	}
-	if recurrence.Valid {
-		s, err := decode[schedule.Schedule](recurrence.String)
-		if err != nil {
-			return m, err
-		}
-		m.Recurrence = &s
-	}
-	if decides.Valid {
-		d, err := decode[message.Decision](decides.String)
-		if err != nil {
-			return m, err
-		}
-		m.Decides = &d
-	}
-	return m, nil
+	m.Decides, err = decodeMaybe[message.Decision](decides)
+	return err
 }
 
 // ins reads messages.
-func (t messages) ins(ctx context.Context, query string, args ...any) (all []message.In, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		m, err := readIn(row)
-		all = append(all, m)
-		return err
-	}, `SELECT `+inColumns+` FROM message_in `+query, args...)
-	return all, err
+func (t messages) ins(ctx context.Context, query string, args ...any) ([]message.In, error) {
+	return rows(ctx, t.queries, readIn, `SELECT `+inColumns+` FROM message_in `+query, args...)
 }
 
 // documents are how a message comes again and what it decides, as columns have them.
 func documents(m message.In) (recurrence, decides sql.NullString, err error) {
-	if m.Recurrence != nil {
-		recurrence.Valid = true
-		if recurrence.String, err = encode(m.Recurrence); err != nil {
-			return recurrence, decides, err
-		}
+	if recurrence, err = encodeMaybe(m.Recurrence); err != nil {
+		return recurrence, decides, err
 	}
-	if m.Decides != nil {
-		decides.Valid = true
-		decides.String, err = encode(m.Decides)
-	}
+	decides, err = encodeMaybe(m.Decides)
 	return recurrence, decides, err
 }
 
@@ -176,26 +140,17 @@ func (t messages) PutIn(ctx context.Context, m message.In) (message.In, error) {
 
 // In returns one.
 func (t messages) In(ctx context.Context, id id.Message) (message.In, error) {
-	all, err := t.ins(ctx, `WHERE id = ?`, id)
-	if err == nil && len(all) == 0 {
-		return message.In{}, problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", id)
+	one, ok, err := firstOf(t.ins(ctx, `WHERE id = ?`, id))
+	if err == nil && !ok {
+		return one, problem.Errorf(problem.NotFound, "sallyport message list", "there is no message %q in this home", id)
 	}
-	if err != nil {
-		return message.In{}, fmt.Errorf("read the message %q: %w", id, err)
-	}
-	return all[0], nil
+	return one, doing(err, "read the message %q", id)
 }
 
 // InOf returns what came of an intake in a chat.
 func (t messages) InOf(ctx context.Context, chat id.Chat, intake int64) (message.In, bool, error) {
-	all, err := t.ins(ctx, `WHERE chat = ? AND intake = ?`, chat, intake)
-	if err != nil || len(all) == 0 {
-		if err != nil {
-			err = fmt.Errorf("read what came of an intake: %w", err)
-		}
-		return message.In{}, false, err
-	}
-	return all[0], true, nil
+	one, ok, err := firstOf(t.ins(ctx, `WHERE chat = ? AND intake = ?`, chat, intake))
+	return one, ok, doing(err, "read what came of an intake")
 }
 
 // Ins returns those that a filter chooses.
@@ -290,18 +245,13 @@ func (t messages) CountContext(ctx context.Context, chat id.Chat, before int64) 
 func (t messages) FoldContext(ctx context.Context, chat id.Chat, before int64, by message.Folding) error {
 	_, err := t.write(ctx, "fold-messages", `UPDATE message_in SET status = 'folded', turn = ?, fence = ?, ended_at = ? WHERE `+olderContext,
 		by.Turn, by.Fence, ms(by.At), chat, before)
-	if err != nil {
-		return fmt.Errorf("fold what was said in %q: %w", chat, err)
-	}
-	return nil
+	return doing(err, "fold what was said in %q", chat)
 }
 
 // TakeContext has a chat take over what its group was told without a thread.
 func (t messages) TakeContext(ctx context.Context, to conversation.Chat) error {
-	if _, err := t.write(ctx, "take-context", `UPDATE message_in SET chat = ? WHERE `+takenContext, to.ID, to.Group, to.Conversation); err != nil {
-		return fmt.Errorf("have %q take over what was said before: %w", to.ID, err)
-	}
-	return nil
+	_, err := t.write(ctx, "take-context", `UPDATE message_in SET chat = ? WHERE `+takenContext, to.ID, to.Group, to.Conversation)
+	return doing(err, "have %q take over what was said before", to.ID)
 }
 
 // dueChats is asked after each message: it looks at what waits alone, however much was said.
@@ -319,49 +269,33 @@ const waitingMax = 1000
 // WaitingUntil returns those that wake and fall due after a time, and were not planned for it.
 func (t messages) WaitingUntil(ctx context.Context, after time.Time) ([]message.In, error) {
 	all, err := t.ins(ctx, waitingUntil, ms(after), waitingMax)
-	if err != nil {
-		return nil, fmt.Errorf("find the messages that wait: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "find the messages that wait")
 }
 
 // DueChats returns the chats that something waits for which wakes and is due.
-func (t messages) DueChats(ctx context.Context, now time.Time) (all []id.Chat, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var chat id.Chat
+func (t messages) DueChats(ctx context.Context, now time.Time) ([]id.Chat, error) {
+	all, err := rows(ctx, t.queries, func(row scanner, chat *id.Chat) error {
 		var due int64
-		err := row.Scan(&chat, &due)
-		all = append(all, chat)
-		return err
+		return row.Scan(chat, &due)
 	}, dueChats, ms(now))
-	if err != nil {
-		return nil, fmt.Errorf("find the chats that are due: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "find the chats that are due")
 }
 
 // NextDueChat returns when the next message that wakes falls due after a time.
 func (t messages) NextDueChat(ctx context.Context, after time.Time) (time.Time, bool, error) {
 	var due sql.NullInt64
 	_, err := t.one(ctx, nextDueChat, []any{ms(after)}, &due)
-	if err != nil {
-		return time.Time{}, false, fmt.Errorf("find the next message that falls due: %w", err)
-	}
-	return clock(due), due.Valid, nil
+	return clock(due), due.Valid, doing(err, "find the next message that falls due")
 }
 
 const outColumns = `seq, id, chat, lane, turn, number, call, question, text, at, card, change, digits, delivered_at`
 
 // readOut reads a row of outColumns.
-func readOut(row scanner) (o message.Out, err error) {
+func readOut(row scanner, o *message.Out) (err error) {
 	var at, delivered sql.NullInt64
 	err = row.Scan(&o.Seq, &o.ID, &o.Chat, &o.Lane, &o.Turn, &o.Number, &o.Call, &o.Question, &o.Text, &at, &o.Card, &o.Change, &o.Digits, &delivered)
-	o.At = clock(at)
-	if delivered.Valid {
-		shown := clock(delivered)
-		o.Delivered = &shown
-	}
-	return o, err
+	o.At, o.Delivered = clock(at), maybe(delivered)
+	return err
 }
 
 // PutOut stores one with the next number of its turn and lane.
@@ -425,22 +359,14 @@ func (t messages) nextDigits(ctx context.Context, of id.Chat) (int, error) {
 	return digits, nil
 }
 
-func (t messages) outs(ctx context.Context, query string, args ...any) (all []message.Out, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		o, err := readOut(row)
-		all = append(all, o)
-		return err
-	}, `SELECT `+outColumns+` FROM message_out `+query, args...)
-	return all, err
+func (t messages) outs(ctx context.Context, query string, args ...any) ([]message.Out, error) {
+	return rows(ctx, t.queries, readOut, `SELECT `+outColumns+` FROM message_out `+query, args...)
 }
 
 // Outs returns those of a chat after a number.
 func (t messages) Outs(ctx context.Context, chat id.Chat, after int64, turn, limit int) ([]message.Out, error) {
 	all, err := t.outs(ctx, `WHERE chat = ?1 AND seq > ?2 AND (?3 = 0 OR turn = ?3) ORDER BY seq LIMIT +?4`, chat, after, turn, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read what %q said: %w", chat, err)
-	}
-	return all, nil
+	return all, doing(err, "read what %q said", chat)
 }
 
 // NewestOuts returns the newest of a chat.
@@ -469,10 +395,7 @@ var cardsOf = `WHERE seq IN (SELECT seq FROM (SELECT seq FROM message_out ` + op
 // Cards returns those of the host's in a conversation that wait, and the newest: about a change, and as many of the others.
 func (t messages) Cards(ctx context.Context, in id.Conversation, limit int) ([]message.Out, error) {
 	all, err := t.outs(ctx, cardsOf, in, limit)
-	if err != nil {
-		return nil, fmt.Errorf("read what was asked in %q: %w", in, err)
-	}
-	return all, nil
+	return all, doing(err, "read what was asked in %q", in)
 }
 
 // cardsAbout finds the cards of a change.
@@ -481,19 +404,13 @@ const cardsAbout = `WHERE change = ? AND digits > 0 ORDER BY seq`
 // CardsAbout returns those about a change that ask something.
 func (t messages) CardsAbout(ctx context.Context, of id.Change) ([]message.Out, error) {
 	all, err := t.outs(ctx, cardsAbout, of)
-	if err != nil {
-		return nil, fmt.Errorf("read what was asked about %q: %w", of, err)
-	}
-	return all, nil
+	return all, doing(err, "read what was asked about %q", of)
 }
 
 // NoteDelivery writes down when somebody was told a card.
 func (t messages) NoteDelivery(ctx context.Context, card id.Out, at time.Time) error {
 	_, err := t.write(ctx, "note-delivery", `UPDATE message_out SET delivered_at = ? WHERE id = ? AND delivered_at IS NULL`, ms(at), card)
-	if err != nil {
-		return fmt.Errorf("note that the card %q was delivered: %w", card, err)
-	}
-	return nil
+	return doing(err, "note that the card %q was delivered", card)
 }
 
 // DropMessages removes messages that came to their end before a time, and what was sent before it.
@@ -514,16 +431,6 @@ func (t messages) DropMessages(ctx context.Context, before time.Time) (int64, er
 
 // CountIns counts messages by status.
 func (t messages) CountIns(ctx context.Context, chat id.Chat) (map[message.Status]int, error) {
-	counts := map[message.Status]int{}
-	err := t.each(ctx, func(row scanner) error {
-		var s message.Status
-		var n int
-		err := row.Scan(&s, &n)
-		counts[s] = n
-		return err
-	}, `SELECT status, count(*) FROM message_in WHERE ?1 = '' OR chat = ?1 GROUP BY status`, chat)
-	if err != nil {
-		return nil, fmt.Errorf("count messages: %w", err)
-	}
-	return counts, nil
+	n, err := counts[message.Status](ctx, t.queries, `SELECT status, count(*) FROM message_in WHERE ?1 = '' OR chat = ?1 GROUP BY status`, chat)
+	return n, doing(err, "count messages")
 }

@@ -47,24 +47,15 @@ func (t persons) People(ctx context.Context) ([]person.Known, error) {
 		}
 		return err
 	}, `SELECT person, role, folder FROM role ORDER BY role, folder`)
-	if err != nil {
-		return nil, fmt.Errorf("list the roles of people: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list the roles of people")
 }
 
 // Roles returns what somebody is in the home.
-func (t persons) Roles(ctx context.Context, who id.Person) (held []right.Held, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var h right.Held
-		err := row.Scan(&h.Role, &h.Group)
-		held = append(held, h)
-		return err
+func (t persons) Roles(ctx context.Context, who id.Person) ([]right.Held, error) {
+	held, err := rows(ctx, t.queries, func(row scanner, h *right.Held) error {
+		return row.Scan(&h.Role, &h.Group)
 	}, `SELECT role, folder FROM role WHERE person = ? ORDER BY role, folder`, who)
-	if err != nil {
-		return nil, fmt.Errorf("read the roles of %q: %w", who, err)
-	}
-	return held, nil
+	return held, doing(err, "read the roles of %q", who)
 }
 
 // AddPerson stores one.
@@ -81,10 +72,7 @@ func (t persons) AddPerson(ctx context.Context, p person.Person) error {
 	if err == nil {
 		_, err = t.write(ctx, "add-person", `INSERT INTO person (id, name) VALUES (?, ?)`, p.ID, p.Name)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // DropPerson takes somebody's accounts, roles and codes. The row stays: what they decided names it.
@@ -102,10 +90,7 @@ func (t persons) DropPerson(ctx context.Context, who id.Person) (bool, error) {
 		}
 	}
 	n, err := t.write(ctx, "drop-person", `UPDATE person SET gone = 1 WHERE id = ? AND gone = 0`, who)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", what, err)
-	}
-	return n > 0, nil
+	return n > 0, doing(err, "%s", what)
 }
 
 // owns reports whether the home is somebody's.
@@ -124,28 +109,19 @@ func (t persons) Link(ctx context.Context, i person.Identity, who id.Person, lab
 	if duplicate(err) {
 		return problem.Errorf(problem.Conflict, "sallyport person list", "%s: the account is linked already", what)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // Unlink takes an identity.
 func (t persons) Unlink(ctx context.Context, i person.Identity) (bool, error) {
 	n, err := t.write(ctx, "unlink", `DELETE FROM identity WHERE platform = ? AND account = ?`, i.Platform, i.Account)
-	if err != nil {
-		return false, fmt.Errorf("unlink %s: %w", i, err)
-	}
-	return n > 0, nil
+	return n > 0, doing(err, "unlink %s", i)
 }
 
 // NoteDirect remembers where somebody is alone with the assistant.
 func (t persons) NoteDirect(ctx context.Context, i person.Identity, where id.Conversation) error {
 	_, err := t.write(ctx, "note-direct", `UPDATE identity SET direct = ?3 WHERE platform = ?1 AND account = ?2 AND direct <> ?3`, i.Platform, i.Account, where)
-	if err != nil {
-		return fmt.Errorf("note where %s is alone with the assistant: %w", i, err)
-	}
-	return nil
+	return doing(err, "note where %s is alone with the assistant", i)
 }
 
 // Grant gives a role.
@@ -157,10 +133,8 @@ func (t persons) Grant(ctx context.Context, who id.Person, h right.Held) error {
 	if err := exact(what, h); err != nil {
 		return err
 	}
-	if _, err := t.write(ctx, "grant", `INSERT INTO role (person, role, folder) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, who, h.Role, h.Group); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	_, err := t.write(ctx, "grant", `INSERT INTO role (person, role, folder) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, who, h.Role, h.Group)
+	return doing(err, "%s", what)
 }
 
 // Revoke takes a role.
@@ -170,32 +144,19 @@ func (t persons) Revoke(ctx context.Context, who id.Person, h right.Held) (bool,
 		return false, problem.Errorf(problem.Refused, "sallyport person list", "%s: the home is theirs", what)
 	}
 	n, err := t.write(ctx, "revoke", `DELETE FROM role WHERE person = ? AND role = ? AND folder = ?`, who, h.Role, h.Group)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", what, err)
-	}
-	return n > 0, nil
+	return n > 0, doing(err, "%s", what)
 }
 
 // PutCode stores a code. Those that are good no more go.
 func (t persons) PutCode(ctx context.Context, c person.Code) error {
-	if _, err := t.write(ctx, "put-code", `INSERT INTO link_code (hash, person, expires_at) VALUES (?, ?, ?)`, c.Hash, c.Person, ms(c.Expires)); err != nil {
-		return fmt.Errorf("store a code for %q: %w", c.Person, err)
-	}
-	return nil
+	_, err := t.write(ctx, "put-code", `INSERT INTO link_code (hash, person, expires_at) VALUES (?, ?, ?)`, c.Hash, c.Person, ms(c.Expires))
+	return doing(err, "store a code for %q", c.Person)
 }
 
 // Codes are the hashes of those that are good.
-func (t persons) Codes(ctx context.Context, now time.Time) (all []string, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var hash string
-		err := row.Scan(&hash)
-		all = append(all, hash)
-		return err
-	}, `SELECT hash FROM link_code WHERE expires_at > ? ORDER BY hash`, ms(now))
-	if err != nil {
-		return nil, fmt.Errorf("list the codes that are good: %w", err)
-	}
-	return all, nil
+func (t persons) Codes(ctx context.Context, now time.Time) ([]string, error) {
+	all, err := rows(ctx, t.queries, value[string], `SELECT hash FROM link_code WHERE expires_at > ? ORDER BY hash`, ms(now))
+	return all, doing(err, "list the codes that are good")
 }
 
 // TakeCode uses a code up.

@@ -36,12 +36,6 @@ func (t proposals) AddProposal(ctx context.Context, p proposal.Proposal) error {
 
 // Proposal returns a change's current one.
 func (t proposals) Proposal(ctx context.Context, change id.Change) (proposal.Proposal, bool, error) {
-	all, err := docs[proposal.Proposal](ctx, t.queries, `SELECT doc FROM proposal WHERE change = ? ORDER BY number DESC LIMIT 1`, change)
-	if err != nil {
-		return proposal.Proposal{}, false, fmt.Errorf("read the proposal of %q: %w", change, err)
-	}
-	if len(all) == 0 {
-		return proposal.Proposal{}, false, nil
-	}
-	return all[0], true, nil
+	one, ok, err := firstOf(docs[proposal.Proposal](ctx, t.queries, `SELECT doc FROM proposal WHERE change = ? ORDER BY number DESC LIMIT 1`, change))
+	return one, ok, doing(err, "read the proposal of %q", change)
 }

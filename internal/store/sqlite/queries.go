@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/problem"
@@ -119,17 +120,63 @@ func (q *queries) each(ctx context.Context, scan func(scanner) error, query stri
 	return q.fault(rows.Err())
 }
 
-// docs reads a column of JSON documents.
-func docs[T any](ctx context.Context, q *queries, query string, args ...any) ([]T, error) {
+// rows returns what read makes of each row of a query; none if one cannot be read.
+func rows[T any](ctx context.Context, q *queries, read func(scanner, *T) error, query string, args ...any) ([]T, error) {
 	var all []T
 	err := q.each(ctx, func(row scanner) error {
-		var raw string
-		if err := row.Scan(&raw); err != nil {
+		var one T
+		if err := read(row, &one); err != nil {
 			return err
 		}
-		doc, err := decode[T](raw)
-		all = append(all, doc)
+		all = append(all, one)
+		return nil
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// value reads a row of one column.
+func value[T any](row scanner, v *T) error { return row.Scan(v) }
+
+// docs reads a column of JSON documents.
+func docs[T any](ctx context.Context, q *queries, query string, args ...any) ([]T, error) {
+	return rows(ctx, q, func(row scanner, doc *T) error {
+		var raw string
+		err := row.Scan(&raw)
+		if err == nil {
+			*doc, err = decode[T](raw)
+		}
+		return err
+	}, query, args...)
+}
+
+// counts reads rows of a value and its number.
+func counts[T comparable](ctx context.Context, q *queries, query string, args ...any) (map[T]int, error) {
+	all := map[T]int{}
+	err := q.each(ctx, func(row scanner) error {
+		var of T
+		var n int
+		err := row.Scan(&of, &n)
+		all[of] = n
 		return err
 	}, query, args...)
 	return all, err
+}
+
+// firstOf returns the first of what a query found; false if that is nothing.
+func firstOf[T any](all []T, err error) (first T, found bool, _ error) {
+	if err != nil || len(all) == 0 {
+		return first, false, err
+	}
+	return all[0], true, nil
+}
+
+// doing adds to an error what was being done; nil stays nil.
+func doing(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
 }

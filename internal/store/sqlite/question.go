@@ -57,23 +57,17 @@ func (t questions) AddQuestion(ctx context.Context, q question.Question) error {
 
 // Question returns one.
 func (t questions) Question(ctx context.Context, id id.Question) (question.Question, error) {
-	all, err := t.list(ctx, ` WHERE q.id = ?`, id)
-	if err != nil {
-		return question.Question{}, fmt.Errorf("read question %q: %w", id, err)
+	one, ok, err := firstOf(t.list(ctx, ` WHERE q.id = ?`, id))
+	if err == nil && !ok {
+		return one, problem.Errorf(problem.NotFound, "sallyport approval list", "there is no question %q in this home", id)
 	}
-	if len(all) == 0 {
-		return question.Question{}, problem.Errorf(problem.NotFound, "sallyport approval list", "there is no question %q in this home", id)
-	}
-	return all[0], nil
+	return one, doing(err, "read question %q", id)
 }
 
 // OpenQuestions returns those of a subject that wait, oldest first.
 func (t questions) OpenQuestions(ctx context.Context, subject id.Subject) ([]question.Question, error) {
 	all, err := t.list(ctx, openQuestions, subject)
-	if err != nil {
-		return nil, fmt.Errorf("list the open questions of %q: %w", subject, err)
-	}
-	return all, nil
+	return all, doing(err, "list the open questions of %q", subject)
 }
 
 // EndedQuestions returns those of some kinds that have their outcome, newest first.
@@ -83,51 +77,37 @@ func (t questions) EndedQuestions(ctx context.Context, limit int, kinds ...quest
 		return nil, fmt.Errorf("list the questions that have ended: %w", err)
 	}
 	all, err := t.list(ctx, ` WHERE q.outcome IS NOT NULL AND q.kind IN (SELECT value FROM json_each(?)) ORDER BY q.seq DESC LIMIT +?`, of, limit)
-	if err != nil {
-		return nil, fmt.Errorf("list the questions that have ended: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list the questions that have ended")
 }
 
-func (t questions) list(ctx context.Context, where string, args ...any) (all []question.Question, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		q, err := scanQuestion(row)
-		all = append(all, q)
-		return err
-	}, questionRows+where, args...)
-	return all, err
+func (t questions) list(ctx context.Context, where string, args ...any) ([]question.Question, error) {
+	return rows(ctx, t.queries, scanQuestion, questionRows+where, args...)
 }
 
-func scanQuestion(row scanner) (question.Question, error) {
-	var q question.Question
+func scanQuestion(row scanner, q *question.Question) error {
 	var card, options string
 	var asked, ended, at sql.NullInt64
 	var outcome, of, actor, option, text, edit, via sql.NullString
 	err := row.Scan(&q.ID, &q.Kind, &q.Subject, &card, &q.Digest, &options, &q.Words, &q.Need, &asked, &outcome, &ended, &q.Reason,
 		&of, &actor, &option, &text, &edit, &via, &at)
 	if err != nil {
-		return q, err
+		return err
 	}
-	q.Asked, q.Outcome = clock(asked), question.Outcome(outcome.String)
-	if ended.Valid {
-		end := clock(ended)
-		q.Ended = &end
-	}
+	q.Asked, q.Outcome, q.Ended = clock(asked), question.Outcome(outcome.String), maybe(ended)
 	if q.Card, err = decode[question.Card](card); err != nil {
-		return q, err
+		return err
 	}
 	if q.Options, err = decode[[]question.Option](options); err != nil || !of.Valid {
-		return q, err
+		return err
 	}
 	q.Answer = &question.Answer{Question: id.Question(of.String), Option: option.String, Text: text.String, Edit: edit.String, Via: via.String, At: clock(at)}
 	q.Answer.By, err = decode[audit.Actor](actor.String)
-	return q, err
+	return err
 }
 
 // Answers returns what people said to one, in the order in which it came.
-func (t questions) Answers(ctx context.Context, id id.Question) (all []question.Answer, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var a question.Answer
+func (t questions) Answers(ctx context.Context, id id.Question) ([]question.Answer, error) {
+	all, err := rows(ctx, t.queries, func(row scanner, a *question.Answer) error {
 		var actor string
 		var at sql.NullInt64
 		err := row.Scan(&a.Question, &actor, &a.Option, &a.Text, &a.Edit, &a.Via, &at)
@@ -135,13 +115,9 @@ func (t questions) Answers(ctx context.Context, id id.Question) (all []question.
 			a.By, err = decode[audit.Actor](actor)
 		}
 		a.At = clock(at)
-		all = append(all, a)
 		return err
 	}, `SELECT `+answerColumns+` FROM answer WHERE question = ? ORDER BY seq`, id)
-	if err != nil {
-		return nil, fmt.Errorf("read the answers to %q: %w", id, err)
-	}
-	return all, nil
+	return all, doing(err, "read the answers to %q", id)
 }
 
 // AddAnswer adds one to a question that waits.

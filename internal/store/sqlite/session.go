@@ -33,21 +33,15 @@ func (t sessions) PutSession(ctx context.Context, s session.Session) error {
 
 // Session returns one.
 func (t sessions) Session(ctx context.Context, id id.Session) (session.Session, error) {
-	all, err := docs[session.Session](ctx, t.queries, `SELECT doc FROM session WHERE id = ?`, id)
-	if err != nil {
-		return session.Session{}, fmt.Errorf("read session %q: %w", id, err)
+	one, ok, err := firstOf(docs[session.Session](ctx, t.queries, `SELECT doc FROM session WHERE id = ?`, id))
+	if err == nil && !ok {
+		return one, problem.Errorf(problem.NotFound, "sallyport change list", "there is no session %q in this home", id)
 	}
-	if len(all) == 0 {
-		return session.Session{}, problem.Errorf(problem.NotFound, "sallyport change list", "there is no session %q in this home", id)
-	}
-	return all[0], nil
+	return one, doing(err, "read session %q", id)
 }
 
 // Sessions returns a subject's, oldest first.
 func (t sessions) Sessions(ctx context.Context, subject id.Subject) ([]session.Session, error) {
 	all, err := docs[session.Session](ctx, t.queries, `SELECT doc FROM session WHERE subject = ? ORDER BY attempt, started_at, rowid`, subject)
-	if err != nil {
-		return nil, fmt.Errorf("list sessions of %q: %w", subject, err)
-	}
-	return all, nil
+	return all, doing(err, "list sessions of %q", subject)
 }

@@ -37,10 +37,7 @@ func (t trials) AddTrial(ctx context.Context, r trial.Trial) error {
 	if orphan(err) {
 		return problem.Errorf(problem.NotFound, "sallyport change list", "%s: there is no landing %q of a change %q", what, r.Landing, r.Change)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // expires is the end as it stands in its column: whole milliseconds after the start.
@@ -52,30 +49,20 @@ func expires(r trial.Trial) sql.NullInt64 {
 
 // Trial returns the change's.
 func (t trials) Trial(ctx context.Context, change id.Change) (trial.Trial, bool, error) {
-	all, err := t.list(ctx, `WHERE change = ?`, change)
-	if err != nil || len(all) == 0 {
-		if err != nil {
-			err = fmt.Errorf("read the trial of %q: %w", change, err)
-		}
-		return trial.Trial{}, false, err
-	}
-	return all[0], true, nil
+	one, ok, err := firstOf(t.list(ctx, `WHERE change = ?`, change))
+	return one, ok, doing(err, "read the trial of %q", change)
 }
 
 // OpenTrials returns those that hold something up still, oldest first.
 func (t trials) OpenTrials(ctx context.Context) ([]trial.Trial, error) {
 	all, err := t.list(ctx, openTrials)
-	if err != nil {
-		return nil, fmt.Errorf("list open trials: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list open trials")
 }
 
 const openTrials = `WHERE change IN (SELECT id FROM change WHERE state IN ('in_trial', 'rollback_failed')) ORDER BY +seq`
 
 func (t trials) list(ctx context.Context, where string, args ...any) ([]trial.Trial, error) {
-	var all []trial.Trial
-	err := t.each(ctx, func(row scanner) error {
+	return rows(ctx, t.queries, func(row scanner, r *trial.Trial) error {
 		var raw, reason string
 		var handshake trial.Handshake
 		var actor sql.NullString
@@ -84,26 +71,14 @@ func (t trials) list(ctx context.Context, where string, args ...any) ([]trial.Tr
 		if err := row.Scan(&raw, &handshake, &actor, &at, &reason, &timedOut); err != nil {
 			return err
 		}
-		r, err := decode[trial.Trial](raw)
-		if err != nil {
+		var err error
+		if *r, err = decode[trial.Trial](raw); err != nil {
 			return err
 		}
-		r.Handshake, r.Reason, r.TimedOut, r.By, r.At = handshake, reason, timedOut, nil, nil
-		if at.Valid {
-			when := clock(at)
-			r.At = &when
-		}
-		if actor.Valid {
-			by, err := decode[audit.Actor](actor.String)
-			if err != nil {
-				return err
-			}
-			r.By = &by
-		}
-		all = append(all, r)
-		return nil
+		r.Handshake, r.Reason, r.TimedOut, r.At = handshake, reason, timedOut, maybe(at)
+		r.By, err = decodeMaybe[audit.Actor](actor)
+		return err
 	}, `SELECT doc, handshake_state, actor, at, reason, timed_out FROM trial `+where, args...)
-	return all, err
 }
 
 // MoveTrial writes what the step of the change knows; who decided and why stay as they are.

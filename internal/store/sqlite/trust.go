@@ -28,10 +28,7 @@ func (t trusts) PutTrust(ctx context.Context, tr trust.Trust) error {
 	_, err = t.write(ctx, "put-trust", `INSERT INTO trust (repository, digest, words, by_name, by_uid, at) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT (repository) DO UPDATE SET digest = excluded.digest, words = excluded.words, by_name = excluded.by_name, by_uid = excluded.by_uid, at = excluded.at`,
 		tr.Repository, tr.Digest, words, tr.By, tr.UID, ms(tr.At))
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // Trust returns a repository's; false if nothing of it is trusted.
@@ -57,8 +54,5 @@ func (t trusts) Trust(ctx context.Context, repository string) (trust.Trust, bool
 // DropTrust takes a repository's trust back; false if there was none.
 func (t trusts) DropTrust(ctx context.Context, repository string) (bool, error) {
 	n, err := t.write(ctx, "drop-trust", `DELETE FROM trust WHERE repository = ?`, repository)
-	if err != nil {
-		return false, fmt.Errorf("take back the trust in the target of %q: %w", repository, err)
-	}
-	return n == 1, nil
+	return n == 1, doing(err, "take back the trust in the target of %q", repository)
 }

@@ -54,10 +54,7 @@ func (t usage) Uses(ctx context.Context, subject id.Subject) (all []budget.Use, 
 		return err
 	}, `SELECT model, sum(requests), sum(estimated), sum(unpriced), sum(input), sum(cached), sum(output), sum(cost)
 		FROM usage WHERE subject = ? GROUP BY model ORDER BY min(seq)`, subject)
-	if err != nil {
-		return nil, fmt.Errorf("read what the models of %q used: %w", subject, err)
-	}
-	return all, nil
+	return all, doing(err, "read what the models of %q used", subject)
 }
 
 // SpentOf sums what a subject used.

@@ -26,10 +26,7 @@ func (t wirings) PutWiring(ctx context.Context, w wiring.Wiring) error {
 		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (conversation, folder) DO UPDATE SET engage_mode = excluded.engage_mode,
 		engage_pattern = excluded.engage_pattern, sender_scope = excluded.sender_scope, ignored_message_policy = excluded.ignored_message_policy`,
 		w.Conversation, w.Group, w.Mode, pattern, w.Scope, w.Ignored, ms(w.Created))
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // DropWiring removes one.
@@ -38,36 +35,26 @@ func (t wirings) DropWiring(ctx context.Context, of id.Conversation, g group.Fol
 		return false, fmt.Errorf("forget what %q was mentioned in: %w", g, err)
 	}
 	n, err := t.write(ctx, "drop-wiring", `DELETE FROM wiring WHERE conversation = ? AND folder = ?`, of, g)
-	if err != nil {
-		return false, fmt.Errorf("have %q hear the conversation %q no more: %w", g, of, err)
-	}
-	return n > 0, nil
+	return n > 0, doing(err, "have %q hear the conversation %q no more", g, of)
 }
 
 // Wirings returns those of a conversation, or all.
-func (t wirings) Wirings(ctx context.Context, of id.Conversation) (all []wiring.Wiring, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var w wiring.Wiring
+func (t wirings) Wirings(ctx context.Context, of id.Conversation) ([]wiring.Wiring, error) {
+	all, err := rows(ctx, t.queries, func(row scanner, w *wiring.Wiring) error {
 		var pattern sql.NullString
 		var created sql.NullInt64
 		err := row.Scan(&w.Conversation, &w.Group, &w.Mode, &pattern, &w.Scope, &w.Ignored, &created)
 		w.Pattern, w.Created = pattern.String, clock(created)
-		all = append(all, w)
 		return err
 	}, `SELECT conversation, folder, engage_mode, engage_pattern, sender_scope, ignored_message_policy, created_at FROM wiring
 		WHERE ?1 = '' OR conversation = ?1 ORDER BY conversation, created_at, folder`, of)
-	if err != nil {
-		return nil, fmt.Errorf("list who hears what: %w", err)
-	}
-	return all, nil
+	return all, doing(err, "list who hears what")
 }
 
 // Stick has all that is said in a thread engage a group.
 func (t wirings) Stick(ctx context.Context, of id.Conversation, thread string, g group.Folder) error {
-	if _, err := t.write(ctx, "stick", `INSERT INTO sticky (conversation, thread, folder) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, of, thread, g); err != nil {
-		return fmt.Errorf("have the thread %q engage %q: %w", thread, g, err)
-	}
-	return nil
+	_, err := t.write(ctx, "stick", `INSERT INTO sticky (conversation, thread, folder) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, of, thread, g)
+	return doing(err, "have the thread %q engage %q", thread, g)
 }
 
 // Stuck returns the groups that a thread engages.
@@ -79,10 +66,7 @@ func (t wirings) Stuck(ctx context.Context, of id.Conversation, thread string) (
 		all[g] = true
 		return err
 	}, `SELECT folder FROM sticky WHERE conversation = ? AND thread = ?`, of, thread)
-	if err != nil {
-		return nil, fmt.Errorf("read whom the thread %q engages: %w", thread, err)
-	}
-	return all, nil
+	return all, doing(err, "read whom the thread %q engages", thread)
 }
 
 // PutPending stores one.
@@ -97,10 +81,7 @@ func (t wirings) PutPending(ctx context.Context, p wiring.Pending) error {
 	if err == nil && n == 0 {
 		err = problem.New(problem.Conflict, "somebody is asked about that already")
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
+	return doing(err, "%s", what)
 }
 
 // PendingOf returns that of a conversation and identity.
@@ -109,17 +90,9 @@ func (t wirings) PendingOf(ctx context.Context, about wiring.About, where id.Con
 }
 
 // PendingQuestions returns the questions of a channel, or all.
-func (t wirings) PendingQuestions(ctx context.Context, channel string) (all []id.Question, err error) {
-	err = t.each(ctx, func(row scanner) error {
-		var q id.Question
-		err := row.Scan(&q)
-		all = append(all, q)
-		return err
-	}, `SELECT question FROM pending WHERE ?1 = '' OR conversation IN (SELECT id FROM conversation WHERE platform = ?1) ORDER BY created_at, question`, channel)
-	if err != nil {
-		return nil, fmt.Errorf("list what waits for a decision: %w", err)
-	}
-	return all, nil
+func (t wirings) PendingQuestions(ctx context.Context, channel string) ([]id.Question, error) {
+	all, err := rows(ctx, t.queries, value[id.Question], `SELECT question FROM pending WHERE ?1 = '' OR conversation IN (SELECT id FROM conversation WHERE platform = ?1) ORDER BY created_at, question`, channel)
+	return all, doing(err, "list what waits for a decision")
 }
 
 // Pending returns that of a question.
@@ -141,16 +114,12 @@ func (t wirings) pending(ctx context.Context, where string, args ...any) (p wiri
 
 // ReplacePending stores another event of one.
 func (t wirings) ReplacePending(ctx context.Context, q id.Question, event json.RawMessage) error {
-	if _, err := t.write(ctx, "replace-pending", `UPDATE pending SET event = ? WHERE question = ?`, string(event), q); err != nil {
-		return fmt.Errorf("keep what was said last until %q is decided: %w", q, err)
-	}
-	return nil
+	_, err := t.write(ctx, "replace-pending", `UPDATE pending SET event = ? WHERE question = ?`, string(event), q)
+	return doing(err, "keep what was said last until %q is decided", q)
 }
 
 // DropPending removes one.
 func (t wirings) DropPending(ctx context.Context, q id.Question) error {
-	if _, err := t.write(ctx, "drop-pending", `DELETE FROM pending WHERE question = ?`, q); err != nil {
-		return fmt.Errorf("forget what waited for %q: %w", q, err)
-	}
-	return nil
+	_, err := t.write(ctx, "drop-pending", `DELETE FROM pending WHERE question = ?`, q)
+	return doing(err, "forget what waited for %q", q)
 }
