@@ -150,55 +150,16 @@ var kinds = []struct{ prefix, noun, list string }{
 	{"qst-", "question", "sallyport approval list"},
 }
 
-func ParseChange(s string) (Change, error) {
-	t, err := parse("chg-", s)
-	return Change(t), err
-}
-
-func ParseApproval(s string) (Approval, error) {
-	t, err := parse("apr-", s)
-	return Approval(t), err
-}
-
-func ParseLanding(s string) (Landing, error) {
-	t, err := parse("lnd-", s)
-	return Landing(t), err
-}
-
-func ParseCheckpoint(s string) (Checkpoint, error) {
-	t, err := parse("ckpt-", s)
-	return Checkpoint(t), err
-}
-
-// ParseQuestion returns s if it is the id of a question.
-func ParseQuestion(s string) (Question, error) {
-	t, err := parse("qst-", s)
-	return Question(t), err
-}
-
-// ParseMessage returns s if it is the id of a message.
-func ParseMessage(s string) (Message, error) {
-	t, err := parse("msg-", s)
-	return Message(t), err
-}
-
-// ParseTask returns s if it is the id of a task.
-func ParseTask(s string) (Task, error) {
-	t, err := parse("tsk-", s)
-	return Task(t), err
-}
-
-// ParseConversation returns s if it is the id of a conversation.
-func ParseConversation(s string) (Conversation, error) {
-	t, err := parse("cnv-", s)
-	return Conversation(t), err
-}
-
-// ParseChat returns s if it is the id of a chat.
-func ParseChat(s string) (Chat, error) {
-	t, err := parse("cht-", s)
-	return Chat(t), err
-}
+// Each of these returns s if it is an id of its kind; a usage error naming both kinds otherwise.
+func ParseChange(s string) (Change, error)             { return parse[Change]("chg-", s) }
+func ParseApproval(s string) (Approval, error)         { return parse[Approval]("apr-", s) }
+func ParseLanding(s string) (Landing, error)           { return parse[Landing]("lnd-", s) }
+func ParseCheckpoint(s string) (Checkpoint, error)     { return parse[Checkpoint]("ckpt-", s) }
+func ParseQuestion(s string) (Question, error)         { return parse[Question]("qst-", s) }
+func ParseMessage(s string) (Message, error)           { return parse[Message]("msg-", s) }
+func ParseTask(s string) (Task, error)                 { return parse[Task]("tsk-", s) }
+func ParseConversation(s string) (Conversation, error) { return parse[Conversation]("cnv-", s) }
+func ParseChat(s string) (Chat, error)                 { return parse[Chat]("cht-", s) }
 
 // ParseSession returns s if it is a session's identity; a usage error otherwise, which says what it is if it is the id of something else.
 func ParseSession(s string) (Session, error) {
@@ -222,8 +183,8 @@ func KindOf(s string) string {
 	return ""
 }
 
-// parse returns s if it is an id with prefix; a usage error naming both kinds otherwise.
-func parse(prefix, s string) (string, error) {
+// parse returns s if it is an id with prefix.
+func parse[T ~string](prefix, s string) (T, error) {
 	var want struct{ prefix, noun, list string }
 	for _, k := range kinds {
 		if k.prefix == prefix {
@@ -232,7 +193,7 @@ func parse(prefix, s string) (string, error) {
 	}
 	body, ok := strings.CutPrefix(s, prefix)
 	if ok && strings.Trim(body, "-") != "" && len(s) <= 64 && strings.Trim(body, base36+"-") == "" {
-		return s, nil
+		return T(s), nil
 	}
 	if got := KindOf(s); got != "" && got != want.noun {
 		next := want.list
