@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -51,10 +50,7 @@ func (n *AgentName) parse(text string) error {
 	return fmt.Errorf("%q is no agent; write one of %s, or acp:COMMAND", text, strings.Join(Agents, ", "))
 }
 
-func (n *KnownAgent) parse(text string) error {
-	*n = KnownAgent(text)
-	return oneOf(text, Agents)
-}
+func (n *KnownAgent) parse(text string) error { return oneOf(n, text, Agents) }
 
 func (m *Model) parse(text string) error {
 	*m = Model(text)
@@ -70,10 +66,7 @@ func CheckModel(text string) error {
 	return m.parse(text)
 }
 
-func (w *Wire) parse(text string) error {
-	*w = Wire(text)
-	return oneOf(text, wires)
-}
+func (w *Wire) parse(text string) error { return oneOf(w, text, wires) }
 
 // parse never tells the text: it may be a key.
 func (k *Key) parse(text string) error {
@@ -158,15 +151,9 @@ func (v *Variable) named(text string) error {
 	return nil
 }
 
-func (k *ToolKind) parse(text string) error {
-	*k = ToolKind(text)
-	return oneOf(text, ToolKinds)
-}
+func (k *ToolKind) parse(text string) error { return oneOf(k, text, ToolKinds) }
 
-func (p *Permission) parse(text string) error {
-	*p = Permission(text)
-	return oneOf(text, permissions)
-}
+func (p *Permission) parse(text string) error { return oneOf(p, text, permissions) }
 
 // Agent is a home's choices for one agent.
 type Agent struct {
@@ -205,13 +192,4 @@ type Budgets struct {
 	CostPerChange   Money `json:"cost_per_change,omitempty" jsonschema:"What the agent of one change may cost, by the agents' price."`
 	CostPerHour     Money `json:"cost_per_hour,omitempty" jsonschema:"What all agents together may cost in an hour."`
 	CostPerDay      Money `json:"cost_per_day,omitempty" jsonschema:"What all agents together may cost in 24 hours."`
-}
-
-// match compiles a form when it is first asked for.
-func match(form, text string) bool {
-	re, ok := formed.Load(form)
-	if !ok {
-		re, _ = formed.LoadOrStore(form, regexp.MustCompile(form))
-	}
-	return re.(*regexp.Regexp).MatchString(text)
 }

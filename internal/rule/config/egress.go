@@ -35,10 +35,7 @@ func (h *Host) parse(text string) error {
 	return fmt.Errorf("%q is no host: write its name in small letters, such as example.org, or *.example.org for all below it; an address is not allowed, and an entry of egress: in sallyport.yaml names a port", text)
 }
 
-func (m *Method) parse(text string) error {
-	*m = Method(text)
-	return oneOf(text, Methods)
-}
+func (m *Method) parse(text string) error { return oneOf(m, text, Methods) }
 
 func (p *URLPath) parse(text string) error {
 	*p = URLPath(text)

@@ -25,30 +25,15 @@ var (
 	severities     = []string{string(policy.Info), string(policy.Warning), string(policy.Error), string(policy.Critical)}
 )
 
-func (m *ExecutionMode) parse(text string) error {
-	*m = ExecutionMode(text)
-	return oneOf(text, executionModes)
-}
+func (m *ExecutionMode) parse(text string) error { return oneOf(m, text, executionModes) }
 
-func (s *Strategy) parse(text string) error {
-	*s = Strategy(text)
-	return oneOf(text, strategies)
-}
+func (s *Strategy) parse(text string) error { return oneOf(s, text, strategies) }
 
-func (p *Promotion) parse(text string) error {
-	*p = Promotion(text)
-	return oneOf(text, promotions)
-}
+func (p *Promotion) parse(text string) error { return oneOf(p, text, promotions) }
 
-func (s *Severity) parse(text string) error {
-	*s = Severity(text)
-	return oneOf(text, severities)
-}
+func (s *Severity) parse(text string) error { return oneOf(s, text, severities) }
 
-func (p *PauseProtocol) parse(text string) error {
-	*p = PauseProtocol(text)
-	return oneOf(text, pauseProtocols)
-}
+func (p *PauseProtocol) parse(text string) error { return oneOf(p, text, pauseProtocols) }
 
 // Runtime says how agents run.
 type Runtime struct {

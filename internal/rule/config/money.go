@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 )
-
-var formed sync.Map // form → *regexp.Regexp
 
 // Money is an amount in millionths, of whatever money the owner counts in.
 type Money int64

@@ -52,14 +52,19 @@ var forms = map[string]string{
 	"email":    `^[^<>\s\x00-\x1f\x7f]+@[^<>\s\x00-\x1f\x7f]+$`,
 }
 
-// compiled is made when the first word is read: every command starts with this package.
-var compiled = sync.OnceValue(func() map[string]*regexp.Regexp {
-	all := map[string]*regexp.Regexp{}
-	for name, form := range forms {
-		all[name] = regexp.MustCompile(form)
+// formed holds what compile has made: form → *regexp.Regexp.
+var formed sync.Map
+
+// compile is asked when the first word of a form is read: every command starts with this package.
+func compile(form string) *regexp.Regexp {
+	re, ok := formed.Load(form)
+	if !ok {
+		re, _ = formed.LoadOrStore(form, regexp.MustCompile(form))
 	}
-	return all
-})
+	return re.(*regexp.Regexp)
+}
+
+func match(form, text string) bool { return compile(form).MatchString(text) }
 
 // word is a value that reads itself from text; the error is one clause.
 type word interface{ parse(text string) error }
@@ -74,7 +79,7 @@ func (s *Size) parse(text string) error {
 		*s = Size(n)
 		return nil
 	}
-	if !compiled()["size"].MatchString(text) {
+	if !match(forms["size"], text) {
 		return fmt.Errorf("%q is not a size; write it like 64MiB, with B, KiB, MiB, GiB or TiB", text)
 	}
 	for _, u := range units {
@@ -103,7 +108,7 @@ func (s Size) String() string {
 }
 
 func (d *Duration) parse(text string) error {
-	found := compiled()["duration"].FindStringSubmatch(text)
+	found := compile(forms["duration"]).FindStringSubmatch(text)
 	if found == nil || text == "" {
 		return fmt.Errorf("%q is not a duration; write it like 1h or 1h30m, with d, h, m and s", text)
 	}
@@ -145,30 +150,21 @@ func (c *Command) parse(text string) error {
 
 func (f *Folder) parse(text string) error {
 	*f = Folder(path.Clean(text))
-	if !compiled()["folder"].MatchString(text) {
+	if !match(forms["folder"], text) {
 		return fmt.Errorf("%q is not an absolute path", text)
 	}
 	return nil
 }
 
-func (p *Profile) parse(text string) error {
-	*p = Profile(text)
-	return oneOf(text, Profiles)
-}
+func (p *Profile) parse(text string) error { return oneOf(p, text, Profiles) }
 
 var executables = []string{string(policy.Review), string(policy.Refuse)}
 
-func (e *Executables) parse(text string) error {
-	*e = Executables(text)
-	return oneOf(text, executables)
-}
+func (e *Executables) parse(text string) error { return oneOf(e, text, executables) }
 
 var marks = []string{string(policy.MarksAsk), string(policy.MarksRefuse), string(policy.MarksShow)}
 
-func (m *Marks) parse(text string) error {
-	*m = Marks(text)
-	return oneOf(text, marks)
-}
+func (m *Marks) parse(text string) error { return oneOf(m, text, marks) }
 
 // What Self can be.
 const (
@@ -178,10 +174,7 @@ const (
 
 var selves = []string{string(SelfAllow), string(SelfRefuse)}
 
-func (s *Self) parse(text string) error {
-	*s = Self(text)
-	return oneOf(text, selves)
-}
+func (s *Self) parse(text string) error { return oneOf(s, text, selves) }
 
 // What Permissions can be.
 const (
@@ -191,10 +184,7 @@ const (
 
 var permitted = []string{string(PermissionsOn), string(PermissionsOff)}
 
-func (p *Permissions) parse(text string) error {
-	*p = Permissions(text)
-	return oneOf(text, permitted)
-}
+func (p *Permissions) parse(text string) error { return oneOf(p, text, permitted) }
 
 // What Handing can be.
 const (
@@ -204,14 +194,11 @@ const (
 
 var handings = []string{string(HandedThere), string(HandedTerminal)}
 
-func (h *Handing) parse(text string) error {
-	*h = Handing(text)
-	return oneOf(text, handings)
-}
+func (h *Handing) parse(text string) error { return oneOf(h, text, handings) }
 
 func (s *Sum) parse(text string) error {
 	*s = Sum(text)
-	if !compiled()["sum"].MatchString(text) {
+	if !match(forms["sum"], text) {
 		return fmt.Errorf("%q is no digest; a digest has 64 hexadecimal digits", text)
 	}
 	return nil
@@ -219,7 +206,7 @@ func (s *Sum) parse(text string) error {
 
 func (n *Name) parse(text string) error {
 	*n = Name(text)
-	if !compiled()["name"].MatchString(text) || inert.Line(text) != text || strings.TrimSpace(text) != text {
+	if !match(forms["name"], text) || inert.Line(text) != text || strings.TrimSpace(text) != text {
 		return fmt.Errorf("%q is no name that a commit can hold", text)
 	}
 	return nil
@@ -227,7 +214,7 @@ func (n *Name) parse(text string) error {
 
 func (n *ImageName) parse(text string) error {
 	*n = ImageName(text)
-	if !compiled()["image"].MatchString(text) {
+	if !match(forms["image"], text) {
 		return fmt.Errorf("%q is no name of an image, such as debian:12", text)
 	}
 	return nil
@@ -235,7 +222,7 @@ func (n *ImageName) parse(text string) error {
 
 func (e *Email) parse(text string) error {
 	*e = Email(text)
-	if !compiled()["email"].MatchString(text) || inert.Line(text) != text {
+	if !match(forms["email"], text) || inert.Line(text) != text {
 		return fmt.Errorf("%q is no e-mail address that a commit can hold", text)
 	}
 	return nil
@@ -243,13 +230,15 @@ func (e *Email) parse(text string) error {
 
 func (s *Subject) parse(text string) error {
 	*s = Subject(text)
-	if !compiled()["subject"].MatchString(text) || inert.Line(text) != text {
+	if !match(forms["subject"], text) || inert.Line(text) != text {
 		return fmt.Errorf("%q is no subject; write {request} once, and up to 40 letters before it and behind it", text)
 	}
 	return nil
 }
 
-func oneOf(text string, words []string) error {
+// oneOf sets what is one of some words.
+func oneOf[T ~string](to *T, text string, words []string) error {
+	*to = T(text)
 	if slices.Contains(words, text) {
 		return nil
 	}
