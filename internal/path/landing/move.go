@@ -19,16 +19,17 @@ type live struct{ *desk }
 // pick says which steps a pass is about; nil is all of them.
 type pick func(i int) bool
 
-// order returns the indexes of the live steps for which is holds, in path order.
-func (d live) order(only pick, is func(*step) bool) []int {
-	var at []int
+// each does something to the live steps for which is holds, in path order, until one fails.
+func (d live) each(only pick, is func(*step) bool, do func(i int) error) error {
 	for i := range d.note.Steps {
 		st := &d.note.Steps[i]
 		if st.Live && !d.passed[i] && is(st) && (only == nil || only(i)) {
-			at = append(at, i)
+			if err := do(i); err != nil {
+				return err
+			}
 		}
 	}
-	return at
+	return nil
 }
 
 // forward makes the live tree new: deletions, the folders they empty, replacements, folders that
@@ -36,32 +37,21 @@ func (d live) order(only pick, is func(*step) bool) []int {
 //
 // It stops at the first file that is not what was expected, and puts that one back: ErrDirty.
 func (d live) forward(only pick) error {
-	for _, i := range d.order(only, func(*step) bool { return true }) {
-		if err := d.checkSlot(i); err != nil {
-			return err
-		}
+	if err := d.each(only, func(*step) bool { return true }, d.checkSlot); err != nil {
+		return err
 	}
-	for _, i := range d.order(only, (*step).deletes) {
-		if err := d.takeOut(i); err != nil {
-			return err
-		}
+	if err := d.each(only, (*step).deletes, d.takeOut); err != nil {
+		return err
 	}
 	for _, r := range slices.Backward(d.note.Gone) {
 		if err := d.dropRoom(r); err != nil {
 			return err
 		}
 	}
-	for _, i := range d.order(only, (*step).replaces) {
-		if err := d.exchange(i); err != nil {
-			return err
-		}
+	if err := d.each(only, (*step).replaces, d.exchange); err != nil {
+		return err
 	}
-	for _, i := range d.order(only, (*step).adds) {
-		if err := d.putIn(i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.each(only, (*step).adds, d.putIn)
 }
 
 // checkSlot refuses to go on if what an earlier run took out was not the old file: a person
@@ -265,27 +255,18 @@ func (d live) refused(verb, p string, err error) error {
 // backward makes the live tree old again by the same renames. What a person has changed since is
 // theirs and stays: it is named in d.left. It goes on past that, and ends with the first real error.
 func (d live) backward(only pick) error {
-	for _, i := range d.order(only, (*step).adds) {
-		if err := d.takeBack(i); err != nil {
-			return err
-		}
+	if err := d.each(only, (*step).adds, d.takeBack); err != nil {
+		return err
 	}
 	for _, r := range slices.Backward(d.note.Made) {
 		if err := d.dropMade(r); err != nil {
 			return err
 		}
 	}
-	for _, i := range d.order(only, (*step).replaces) {
-		if err := d.exchangeBack(i); err != nil {
-			return err
-		}
+	if err := d.each(only, (*step).replaces, d.exchangeBack); err != nil {
+		return err
 	}
-	for _, i := range d.order(only, (*step).deletes) {
-		if err := d.putBack(i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.each(only, (*step).deletes, d.putBack)
 }
 
 // takeBack moves a file that was added back into its slot.
