@@ -3,6 +3,8 @@ package adapter
 import (
 	"bufio"
 	"encoding/json"
+
+	"sallyport/internal/port/agent"
 )
 
 // Messages of the host (SV-083, SV-086).
@@ -50,7 +52,7 @@ func post(in *bufio.Reader) <-chan message {
 	go func() {
 		defer close(inbox)
 		for {
-			line, err := readLine(in, messageBytesMax)
+			line, err := agent.ReadLine(in, messageBytesMax)
 			var m message
 			if len(line) > 0 && json.Unmarshal(line, &m) == nil {
 				inbox <- m

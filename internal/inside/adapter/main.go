@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -75,7 +74,7 @@ func Run(ctx context.Context, o Options) int {
 
 // readOrder reads the first line, strictly: host and adapter are one build.
 func readOrder(in *bufio.Reader) (o agent.Order, err error) {
-	line, err := readLine(in, agent.OrderBytesMax)
+	line, err := agent.ReadLine(in, agent.OrderBytesMax)
 	if err != nil && !(errors.Is(err, io.EOF) && len(line) > 0) {
 		return o, err
 	}
@@ -88,20 +87,4 @@ func readOrder(in *bufio.Reader) (o agent.Order, err error) {
 		o.MaxTurns = agent.TurnsMax
 	}
 	return o, nil
-}
-
-var errLong = errors.New("a line is too long")
-
-// readLine reads a line of at most limit bytes, its newline included.
-func readLine(in *bufio.Reader, limit int) (line []byte, err error) {
-	for {
-		piece, err := in.ReadSlice('\n')
-		if len(line)+len(piece) > limit {
-			return nil, errLong
-		}
-		line = append(line, piece...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return slices.Clip(line), err
-		}
-	}
 }

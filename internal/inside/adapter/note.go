@@ -3,11 +3,10 @@ package adapter
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"sallyport/internal/port/agent"
 )
 
 // The adapter's own note lies in the agent's home folder, from where nobody but an adapter reads it.
@@ -26,25 +25,14 @@ type note struct {
 	Turns   int    `json:"turns"`
 }
 
-// readNote returns what an earlier adapter noted; nothing if there was none. A pipe in its place is not waited for.
+// readNote returns what an earlier adapter noted; nothing if there was none.
 func readNote(home string) (n note, err error) {
-	f, err := os.OpenFile(filepath.Join(home, noteDir, noteName), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	raw, err := agent.ReadOwn(filepath.Join(home, noteDir, noteName), noteBytesMax)
 	if errors.Is(err, os.ErrNotExist) {
 		return n, nil
 	}
 	if err != nil {
 		return n, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return n, errors.Join(err, errors.New("the note is no ordinary file"))
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, noteBytesMax+1))
-	switch {
-	case err != nil:
-		return n, err
-	case len(raw) > noteBytesMax:
-		return n, fmt.Errorf("the note has more than %d bytes", noteBytesMax)
 	}
 	if err := json.Unmarshal(raw, &n); err != nil {
 		return note{}, err
@@ -52,28 +40,11 @@ func readNote(home string) (n note, err error) {
 	return n, nil
 }
 
-// write replaces the note: it is the old one or the new one, whatever happens.
+// write replaces the note.
 func (n note) write(home string) error {
 	raw, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(home, noteDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, noteName)
-	// What lies there is the agent's, or of an adapter that was killed: nothing is written into it, and no pipe is waited for.
-	if err := os.RemoveAll(path + ".new"); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return agent.WriteOwn(filepath.Join(home, noteDir, noteName), append(raw, '\n'))
 }

@@ -81,7 +81,7 @@ func (d dialect) prepare(at place) error {
 		files[d.instructions] = at.Foreword(d.byHand) + "\n"
 	}
 	for name, text := range files {
-		if err := writeFile(filepath.Join(at.home, name), text); err != nil {
+		if err := agent.WriteOwn(filepath.Join(at.home, name), []byte(text)); err != nil {
 			return fmt.Errorf("write the agent's settings: %w", err)
 		}
 	}

@@ -2,10 +2,12 @@ package acp
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"sallyport/internal/port/agent"
@@ -59,7 +61,7 @@ func TestAnAgentsFilesAreItsOwnWhateverStoodThere(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(settings), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{settings, settings + ".sallyport"} {
+	for _, path := range []string{settings, settings + ".new"} {
 		if err := os.Symlink(outside, path); err != nil {
 			t.Fatal(err)
 		}
@@ -184,5 +186,25 @@ func TestAToolThatIsOffIsTakenInTheAgentsOwnWay(t *testing.T) {
 
 	if all := opencodePermissions(append([]string{"write"}, stuck.ToolsOff...)); all["edit"] != "deny" || all["bash"] != "ask" || len(all) != 3 {
 		t.Errorf("opencode without its tool that writes: %v", all)
+	}
+}
+
+// TestAPipeInThePlaceOfQueuedWordsHoldsNobodyUp holds that an agent cannot keep every later session of it from beginning.
+func TestAPipeInThePlaceOfQueuedWordsHoldsNobodyUp(t *testing.T) {
+	at := placed(t, "gemini", "")
+	path := filepath.Join(at.home, queueName)
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	again := &talk{at: at}
+	if err := again.requeue(); err == nil || again.queued != nil {
+		t.Errorf("%v, %q", err, again.queued)
+	}
+	if !again.enqueue("say") {
+		t.Error("it takes no words")
+	}
+	again = &talk{at: at}
+	if err := again.requeue(); err != nil || !slices.Equal(again.queued, []string{"say"}) {
+		t.Errorf("%v, %q", err, again.queued)
 	}
 }

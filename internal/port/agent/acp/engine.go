@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -196,24 +195,4 @@ func unset(model string, err error) error {
 		return fmt.Errorf("the agent refuses the model %q: %w", model, err)
 	}
 	return nil
-}
-
-// writeFile replaces a file of the agent's home folder; whatever stood there, a link or a pipe, is gone.
-func writeFile(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	fresh := path + ".sallyport"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(fresh, path)
 }

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+
+	"sallyport/internal/port/agent"
 )
 
 const (
@@ -23,7 +24,7 @@ func (t *talk) enqueue(text string) bool {
 		return false
 	}
 	raw, err := json.Marshal(append(t.queued[:len(t.queued):len(t.queued)], text))
-	if err != nil || len(raw) > queueBytesMax || !t.at.Chat && writeFile(filepath.Join(t.at.home, queueName), string(raw)) != nil {
+	if err != nil || len(raw) > queueBytesMax || !t.at.Chat && agent.WriteOwn(filepath.Join(t.at.home, queueName), raw) != nil {
 		return false // then they are another turn's
 	}
 	t.queued = append(t.queued, text)
@@ -44,15 +45,10 @@ func (t *talk) withdraw() []string {
 
 // requeue takes up what a session that was killed left.
 func (t *talk) requeue() error {
-	f, err := os.Open(filepath.Join(t.at.home, queueName))
+	raw, err := agent.ReadOwn(filepath.Join(t.at.home, queueName), queueBytesMax)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf(queueReadError+": %w", err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, queueBytesMax+1))
 	if err == nil {
 		err = json.Unmarshal(raw, &t.queued)
 	}

@@ -344,6 +344,22 @@ func TestAKilledSessionGoesOnExactlyWhereItWas(t *testing.T) {
 	})
 }
 
+// TestAPipeInThePlaceOfWhatIsKeptHoldsNobodyUp holds that a command of the agent cannot keep every later session of it from beginning.
+func TestAPipeInThePlaceOfWhatIsKeptHoldsNobodyUp(t *testing.T) {
+	onEachWire(t, func(t *testing.T, d *desk) {
+		path := filepath.Join(d.engine.Home, ".sallyport/api.json")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600), syscall.Mkfifo(path+".new", 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if c := d.open("api-1"); c.Loaded() {
+			t.Error("it is loaded")
+		}
+		if raw, err := os.ReadFile(path); err != nil || !json.Valid(raw) {
+			t.Errorf("it keeps %q, %v", raw, err)
+		}
+	})
+}
+
 func TestACallWithoutAResultGetsOneWhenTheSessionGoesOn(t *testing.T) {
 	onEachWire(t, func(t *testing.T, d *desk) {
 		kept := `{"session":"api-1","wire":"chat","model":"m1","said":[{"role":"user","text":"do it"},{"role":"tool","id":"stray","text":"of nobody"},

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -37,17 +35,9 @@ func newKept(w agent.Wire) kept {
 
 // load returns the conversation named last. Errors: os.ErrNotExist if there is none of that name.
 func load(home, last string) (k kept, err error) {
-	f, err := os.Open(filepath.Join(home, keptDir, keptName))
+	raw, err := agent.ReadOwn(filepath.Join(home, keptDir, keptName), keptBytesMax)
 	if err != nil {
 		return k, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, keptBytesMax+1))
-	switch {
-	case err != nil:
-		return k, err
-	case len(raw) > keptBytesMax:
-		return k, fmt.Errorf("the file has more than %d bytes", keptBytesMax)
 	}
 	if err := json.Unmarshal(raw, &k); err != nil {
 		return kept{}, err
@@ -68,32 +58,13 @@ func (k kept) check() error {
 	return nil
 }
 
-// save replaces what is kept: it is the old or the new, whatever happens.
+// save replaces what is kept.
 func (k kept) save(home string) error {
 	raw, err := json.Marshal(k)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(home, keptDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, keptName)
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(raw)
-	if err == nil {
-		err = f.Sync() // a rename is no promise about what was written
-	}
-	if other := f.Close(); err == nil {
-		err = other
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return agent.WriteOwn(filepath.Join(home, keptDir, keptName), raw)
 }
 
 // interrupted is the result of a call that has none.

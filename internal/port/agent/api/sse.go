@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"sallyport/internal/port/agent"
 )
 
 // event is one server-sent event.
@@ -32,8 +34,8 @@ func events(from io.Reader) func() (event, error) {
 	return func() (event, error) {
 		var data []byte
 		for {
-			line, err := line(r, eventBytesMax)
-			if errors.Is(err, errLong) || limited.N <= 0 {
+			line, err := agent.ReadLine(r, eventBytesMax)
+			if errors.Is(err, agent.ErrLong) || limited.N <= 0 {
 				return event{}, errLong
 			}
 			line = bytes.TrimRight(line, "\r\n")
@@ -57,20 +59,6 @@ func events(from io.Reader) func() (event, error) {
 				return event{}, errCut
 			}
 			data = nil
-		}
-	}
-}
-
-// line reads one line of at most limit bytes.
-func line(r *bufio.Reader, limit int) (out []byte, err error) {
-	for {
-		piece, err := r.ReadSlice('\n')
-		if len(out)+len(piece) > limit {
-			return nil, errLong
-		}
-		out = append(out, piece...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return out, err
 		}
 	}
 }

@@ -3,7 +3,6 @@ package codex
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -95,23 +94,9 @@ const instructionsName = "AGENTS.md"
 
 // configure writes codex's own files anew, whatever its last turn has made of them.
 func configure(home string, files map[string][]byte) error {
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return fmt.Errorf("make its home: %w", err)
-	}
 	for name, text := range files {
-		path := filepath.Join(home, name)
-		fresh := path + ".sallyport"
-		if err := os.RemoveAll(fresh); err != nil {
+		if err := agent.WriteOwn(filepath.Join(home, name), text); err != nil {
 			return fmt.Errorf("write its settings: %w", err)
-		}
-		if err := os.WriteFile(fresh, text, 0o600); err != nil {
-			return fmt.Errorf("write its settings: %w", err)
-		}
-		if err := os.RemoveAll(path); err != nil {
-			return fmt.Errorf("replace its settings: %w", err)
-		}
-		if err := os.Rename(fresh, path); err != nil {
-			return fmt.Errorf("replace its settings: %w", err)
 		}
 	}
 	return nil

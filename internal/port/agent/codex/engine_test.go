@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -314,7 +315,7 @@ func TestItsSettingsAreOursInEachTurn(t *testing.T) {
 		"nothing":  func() error { return nil },
 		"its own":  func() error { return os.WriteFile(path, []byte(`model_provider = "other"`), 0o600) },
 		"a folder": func() error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) },
-		"a trap":   func() error { return os.MkdirAll(filepath.Join(path+".sallyport", "x"), 0o700) },
+		"a trap":   func() error { return os.MkdirAll(filepath.Join(path+".new", "x"), 0o700) },
 		"a link":   func() error { return os.Symlink(filepath.Join(d.home, "elsewhere"), path) },
 	} {
 		if name != "nothing" {
@@ -388,5 +389,25 @@ func TestTheRealCodexServesAConversationWithTheHostsTools(t *testing.T) {
 	}
 	if first := model.Carrying("Tulip4711"); len(first) < 2 {
 		t.Errorf("it was told who it is in %d requests", len(first))
+	}
+}
+
+// TestAPipeInThePlaceOfTheThreadsNameHoldsNobodyUp holds that a command of codex cannot keep every later session of it from beginning.
+func TestAPipeInThePlaceOfTheThreadsNameHoldsNobodyUp(t *testing.T) {
+	d := &desk{dir: t.TempDir(), home: t.TempDir()}
+	t.Chdir(d.dir)
+	t.Setenv("HOME", d.home)
+	path := filepath.Join(d.home, ".sallyport", "codex-thread")
+	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600), syscall.Mkfifo(path+".new", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	o := order(t, [][]agenttest.Deed{{{Say: "One."}}})
+	o.Resumed = &agent.Resumed{Why: "a test"}
+	d.open(t, o, "")
+	if says, err := d.talk.Prompt(t.Context(), "Work"); err != nil || says != "One." {
+		t.Errorf("%q, %v", says, err)
+	}
+	if raw, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(raw)) != d.talk.Session() {
+		t.Errorf("it notes %q, %v", raw, err)
 	}
 }

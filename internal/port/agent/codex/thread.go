@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"sallyport/internal/port/agent"
 )
 
 // A thread is a session of codex. It gets its name only once its first turn has begun, so the engine notes it itself then:
@@ -22,14 +24,8 @@ func proper(thread string) bool {
 
 // noted is the thread that was begun last in a home folder; "" if none was.
 func noted(home string) string {
-	f, err := os.Open(filepath.Join(home, noteDir, noteName))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	raw := make([]byte, threadBytesMax+1)
-	n, _ := f.Read(raw) // of nothing, nothing
-	if thread := strings.TrimSpace(string(raw[:n])); proper(thread) {
+	raw, _ := agent.ReadOwn(filepath.Join(home, noteDir, noteName), threadBytesMax+1) // of what cannot be read, nothing
+	if thread := strings.TrimSpace(string(raw)); proper(thread) {
 		return thread
 	}
 	return ""
@@ -37,15 +33,7 @@ func noted(home string) string {
 
 // note keeps a thread's name for when this process is killed.
 func note(home, thread string) error {
-	dir := filepath.Join(home, noteDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, noteName)
-	if err := os.WriteFile(path+".new", []byte(thread+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return agent.WriteOwn(filepath.Join(home, noteDir, noteName), []byte(thread+"\n"))
 }
 
 // recorded reports whether codex has kept anything of a thread: one that was killed as it began has an empty record, with which
