@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 	"unicode/utf16"
 
@@ -41,9 +40,7 @@ type driver struct {
 	api        string
 	credential func() (string, error)
 	rooms      rooms
-
-	mu    sync.Mutex
-	token string // of the session; "" = there is none
+	token      channel.Now[string]
 }
 
 // Open returns the driver of a bot. Its credential is the bot's token. Errors: problem.Usage, which names the setting.
@@ -71,9 +68,7 @@ func length(text string) (n int) {
 // Run listens until ctx ends.
 func (d *driver) Run(ctx context.Context, l channel.Listener) error {
 	err := d.run(ctx, l)
-	d.mu.Lock()
-	d.token = ""
-	d.mu.Unlock()
+	d.token.Set("")
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -100,19 +95,8 @@ func (d *driver) run(ctx context.Context, l channel.Listener) error {
 
 // begin makes the session one that messages go out by.
 func (d *driver) begin(s *session) {
-	d.mu.Lock()
-	d.token = s.token
-	d.mu.Unlock()
+	d.token.Set(s.token)
 	s.listener.Ready(channel.Self{Account: s.me.ID, Names: []string{s.me.name()}})
-}
-
-func (d *driver) session() (token string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.token == "" {
-		return "", channel.ErrAway
-	}
-	return d.token, nil
 }
 
 // refusal is a no of Discord's.

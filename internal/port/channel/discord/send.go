@@ -31,7 +31,7 @@ type reference struct {
 
 // Deliver sends a message.
 func (d *driver) Deliver(ctx context.Context, m channel.Message) (string, error) {
-	token, err := d.session()
+	token, err := d.token.Session()
 	if err != nil {
 		return "", err
 	}
@@ -39,12 +39,8 @@ func (d *driver) Deliver(ctx context.Context, m channel.Message) (string, error)
 	if err != nil {
 		return "", err
 	}
-	if m.Account != "" {
-		if to, err := d.Direct(ctx, m.Account); err != nil {
-			return "", err
-		} else if to != m.Place {
-			return "", fmt.Errorf("%w: %s is not alone in %s", channel.ErrDead, m.Account, m.Place)
-		}
+	if err := channel.Alone(ctx, d, m); err != nil {
+		return "", err
 	}
 	out := written(m)
 	out.Nonce, out.Once = nonce(m.Nonce), m.Nonce != ""
@@ -63,7 +59,7 @@ func (d *driver) Deliver(ctx context.Context, m channel.Message) (string, error)
 
 // Update has a message show something else.
 func (d *driver) Update(ctx context.Context, id string, m channel.Message) error {
-	token, err := d.session()
+	token, err := d.token.Session()
 	if err != nil {
 		return err
 	}
@@ -79,7 +75,7 @@ func (d *driver) Update(ctx context.Context, id string, m channel.Message) error
 
 // Direct returns the place of somebody alone, which is opened for it.
 func (d *driver) Direct(ctx context.Context, account string) (string, error) {
-	token, err := d.session()
+	token, err := d.token.Session()
 	if err != nil {
 		return "", err
 	}

@@ -75,7 +75,7 @@ func (d *Driver) Update(ctx context.Context, message string, m channel.Message) 
 }
 
 func (d *Driver) send(ctx context.Context, m channel.Message, b body) (string, error) {
-	s, err := d.session()
+	s, err := d.now.Session()
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +154,7 @@ func (s *session) sayHidden(ctx context.Context, name id.RoomID) error {
 
 // Direct returns a room with an account alone; if there is none, a new one, to which it is asked. Errors: channel.ErrDead if nobody has it.
 func (d *Driver) Direct(ctx context.Context, account string) (string, error) {
-	s, err := d.session()
+	s, err := d.now.Session()
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -45,9 +44,7 @@ type Driver struct {
 	server     *url.URL
 	invites    string
 	credential func() (string, error)
-
-	mu  sync.Mutex
-	now *session // that is ready; nil = none
+	now        channel.Now[*session] // that is ready
 }
 
 // Open returns the driver of a user. Its credential is an access token. Errors: problem.Usage, which names the setting.
@@ -83,9 +80,7 @@ func (d *Driver) Can() channel.Can {
 // Run listens until the session is lost.
 func (d *Driver) Run(ctx context.Context, l channel.Listener) error {
 	err := d.listen(ctx, l)
-	d.mu.Lock()
-	d.now = nil
-	d.mu.Unlock()
+	d.now.Set(nil)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -101,9 +96,7 @@ func (d *Driver) listen(ctx context.Context, l channel.Listener) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	d.now = s
-	d.mu.Unlock()
+	d.now.Set(s)
 	l.Ready(channel.Self{Account: string(s.client.UserID), Names: s.ownNames(ctx)})
 
 	ctx, end := context.WithCancel(ctx)
@@ -139,14 +132,4 @@ func (d *Driver) connect(ctx context.Context, l channel.Listener) (*session, err
 	}
 	s.client.UserID = who.UserID
 	return s, nil
-}
-
-// session returns the one that is ready.
-func (d *Driver) session() (*session, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.now == nil {
-		return nil, channel.ErrAway
-	}
-	return d.now, nil
 }

@@ -26,16 +26,12 @@ type outgoing struct {
 
 // Deliver sends a message.
 func (d *driver) Deliver(ctx context.Context, m channel.Message) (string, error) {
-	bot, err := d.session()
+	bot, err := d.bot.Session()
 	if err != nil {
 		return "", err
 	}
-	if m.Account != "" {
-		if to, err := d.Direct(ctx, m.Account); err != nil {
-			return "", err
-		} else if to != m.Place {
-			return "", fmt.Errorf("%w: %s is not alone in %s", channel.ErrDead, m.Account, m.Place)
-		}
+	if err := channel.Alone(ctx, d, m); err != nil {
+		return "", err
 	}
 	var sent struct {
 		TS string `json:"ts"`
@@ -50,7 +46,7 @@ func (d *driver) Deliver(ctx context.Context, m channel.Message) (string, error)
 
 // Update has a message show something else.
 func (d *driver) Update(ctx context.Context, id string, m channel.Message) error {
-	bot, err := d.session()
+	bot, err := d.bot.Session()
 	if err != nil {
 		return err
 	}
@@ -61,7 +57,7 @@ func (d *driver) Update(ctx context.Context, id string, m channel.Message) error
 
 // Direct returns the place of somebody alone, which is opened for it.
 func (d *driver) Direct(ctx context.Context, account string) (string, error) {
-	bot, err := d.session()
+	bot, err := d.bot.Session()
 	if err != nil {
 		return "", err
 	}

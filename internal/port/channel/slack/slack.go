@@ -17,7 +17,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -47,10 +47,8 @@ type driver struct {
 	api        string
 	credential func() (string, error)
 	names      names
-
-	mu    sync.Mutex
-	bot   string // the bot's token in this session; "" = there is none
-	heard bool   // there was a session before
+	bot        channel.Now[string] // the bot's token
+	heard      atomic.Bool         // there was a session before
 }
 
 // Open returns the driver of an app. Its credential is two lines: the app-level token (xapp-…) and the bot's token (xoxb-…). Errors:
@@ -94,9 +92,7 @@ func (d *driver) tokens() (app, bot string, err error) {
 // Run listens until ctx ends.
 func (d *driver) Run(ctx context.Context, l channel.Listener) error {
 	err := d.run(ctx, l)
-	d.mu.Lock()
-	d.bot = ""
-	d.mu.Unlock()
+	d.bot.Set("")
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -125,13 +121,8 @@ func (d *driver) run(ctx context.Context, l channel.Listener) error {
 
 // begin makes the session one that messages go out by.
 func (d *driver) begin(ctx context.Context, s *session) {
-	d.mu.Lock()
-	d.bot = s.bot
-	before := d.heard
-	d.heard = true
-	d.mu.Unlock()
-
-	if before || s.listener.Cursor != "" {
+	d.bot.Set(s.bot)
+	if before := d.heard.Swap(true); before || s.listener.Cursor != "" {
 		s.listener.Lost(ctx, "")
 	}
 	s.listener.Ready(channel.Self{Account: account(s.me.Team, s.me.User), Names: []string{s.me.Name}})
@@ -216,14 +207,4 @@ func (d *driver) ask(ctx context.Context, token, verb, method string, ask, resul
 		return nil
 	}
 	return json.Unmarshal(answer.Body, result)
-}
-
-// session returns the token that messages go out by.
-func (d *driver) session() (bot string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.bot == "" {
-		return "", channel.ErrAway
-	}
-	return d.bot, nil
 }

@@ -88,13 +88,11 @@ func (d *driver) Direct(ctx context.Context, account string) (string, error) {
 
 // ask calls a method for somebody who delivers. Errors: as of Deliver.
 func (d *driver) ask(ctx context.Context, method string, ask, result any) error {
-	d.mu.Lock()
-	token := d.token
-	d.mu.Unlock()
-	if token == "" {
-		return channel.ErrAway
+	token, err := d.token.Session()
+	if err != nil {
+		return err
 	}
-	err := d.call(ctx, token, method, ask, result)
+	err = d.call(ctx, token, method, ask, result)
 	if no := (*refusal)(nil); errors.As(err, &no) && (no.code == http.StatusForbidden || no.code == http.StatusBadRequest) {
 		return fmt.Errorf("%w: %w", channel.ErrDead, err)
 	}

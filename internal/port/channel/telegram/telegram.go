@@ -46,9 +46,7 @@ var Settings = []channel.Setting{
 type driver struct {
 	api        string
 	credential func() (string, error)
-
-	mu    sync.Mutex
-	token string // of the session; "" = there is none
+	token      channel.Now[string]
 }
 
 // Open returns the driver of a bot. Its credential is the bot's token. Errors: problem.Usage, which names the setting.
@@ -76,9 +74,7 @@ func units(text string) (n int) {
 // Run polls until ctx ends.
 func (d *driver) Run(ctx context.Context, l channel.Listener) error {
 	err := d.run(ctx, l)
-	d.mu.Lock()
-	d.token = ""
-	d.mu.Unlock()
+	d.token.Set("")
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -94,9 +90,7 @@ func (d *driver) run(ctx context.Context, l channel.Listener) error {
 	if err := d.call(ctx, token, "getMe", nil, &me); err != nil {
 		return fmt.Errorf("ask Telegram who the bot is: %w", err)
 	}
-	d.mu.Lock()
-	d.token = token
-	d.mu.Unlock()
+	d.token.Set(token)
 	l.Ready(channel.Self{Account: number(me.ID), Names: []string{me.Username}})
 
 	s := session{driver: d, token: token, me: me, listener: l, slots: make(chan struct{}, answersMax)}

@@ -1,0 +1,42 @@
+package channel
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Now is what messages go out by: a session, or its token. The zero value is none.
+type Now[T comparable] struct {
+	mu sync.Mutex
+	is T
+}
+
+// Set has messages go out by it from now on; by none, where it is the zero value.
+func (n *Now[T]) Set(is T) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.is = is
+}
+
+// Session returns it. Errors: ErrAway if there is none.
+func (n *Now[T]) Session() (T, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.is == *new(T) {
+		return n.is, ErrAway
+	}
+	return n.is, nil
+}
+
+// Alone refuses a message that is for somebody alone, in another place than theirs. Errors: ErrDead; as of Driver.Direct.
+func Alone(ctx context.Context, d Driver, m Message) error {
+	if m.Account == "" {
+		return nil
+	}
+	to, err := d.Direct(ctx, m.Account)
+	if err == nil && to != m.Place {
+		err = fmt.Errorf("%w: %s is not alone in %s", ErrDead, m.Account, m.Place)
+	}
+	return err
+}
