@@ -105,6 +105,13 @@ type Capabilities struct {
 	PauseProtocol    PauseProtocol `json:"pause_resume_protocol"`
 }
 
+// Sandboxed is what every program can do in a sandbox, which shows it the person's folder and stops its processes; the rest is as
+// its Program says.
+var Sandboxed = Capabilities{
+	InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
+	PauseProtocol: PauseSignal,
+}
+
 // PauseProtocol is how a program is made to stand still (SV-082).
 type PauseProtocol string
 

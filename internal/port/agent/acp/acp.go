@@ -32,12 +32,7 @@ var _ agent.Driver = Driver{}
 func (Driver) Name() string { return Name }
 
 // Capabilities says what such an agent can do at the most: it stands still because every process of its sandbox does.
-func (Driver) Capabilities() agent.Capabilities {
-	return agent.Capabilities{
-		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
-		PauseProtocol: agent.PauseSignal,
-	}
-}
+func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // Program is our own program, which drives the agent's by the Engine.
 //

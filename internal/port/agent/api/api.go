@@ -25,12 +25,7 @@ func (Driver) Name() string { return Name }
 
 // Capabilities says what the agent can do. It stands still because every process of its sandbox does; asked to pause by a message it
 // does not answer, as a model cannot (SV-081: acknowledged false, timeout true).
-func (Driver) Capabilities() agent.Capabilities {
-	return agent.Capabilities{
-		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
-		PauseProtocol: agent.PauseSignal,
-	}
-}
+func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // Program is our own program, which drives the Engine.
 func (Driver) Program(task agent.Task) (agent.Program, error) {

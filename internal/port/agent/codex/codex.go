@@ -24,12 +24,7 @@ var _ agent.Driver = Driver{}
 func (Driver) Name() string { return Name }
 
 // Capabilities says what the agent can do. It takes no words in the middle of a turn: they are its next turn's.
-func (Driver) Capabilities() agent.Capabilities {
-	return agent.Capabilities{
-		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
-		PauseProtocol: agent.PauseSignal,
-	}
-}
+func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // Program is the adapter, which starts codex where the person has it.
 func (Driver) Program(task agent.Task) (agent.Program, error) {

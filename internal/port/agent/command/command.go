@@ -24,12 +24,7 @@ var _ agent.Driver = Driver{}
 func (Driver) Name() string { return "command" }
 
 // Capabilities says what any program can do; it gets messages only if the person says that it reads them (SV-081).
-func (Driver) Capabilities() agent.Capabilities {
-	return agent.Capabilities{
-		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
-		PauseProtocol: agent.PauseSignal,
-	}
-}
+func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // Program finds Argv[0] as the person's shell would in their folder, and says
 // where it is inside. A program of their repository is the one of the copy.

@@ -38,12 +38,7 @@ var _ agent.Driver = Driver{}
 func (Driver) Name() string { return Name }
 
 // Capabilities says what the agent can do.
-func (Driver) Capabilities() agent.Capabilities {
-	return agent.Capabilities{
-		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
-		PauseProtocol: agent.PauseSignal,
-	}
-}
+func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // Program is our own program, which drives the Engine. Errors: problem.Usage for a change.
 func (Driver) Program(task agent.Task) (agent.Program, error) {

@@ -24,12 +24,7 @@ var _ agent.Driver = Driver{}
 func (Driver) Name() string { return Name }
 
 // Capabilities says what the agent can do. It takes words in the middle of a turn.
-func (Driver) Capabilities() agent.Capabilities {
-	return agent.Capabilities{
-		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
-		PauseProtocol: agent.PauseSignal,
-	}
-}
+func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // closed are flags that keep what a repository brings from being run or from speaking as pi itself. The home's own
 // arguments come after them: its owner may open again what they close. An empty system prompt is pi's own.

@@ -31,12 +31,7 @@ var _ agent.Driver = Driver{}
 func (Driver) Name() string { return "replay" }
 
 // Capabilities says what a script can do; it gets messages if one of its steps awaits one.
-func (Driver) Capabilities() agent.Capabilities {
-	return agent.Capabilities{
-		InteractiveMode: true, WorkingDirectory: true, PauseResume: true, MessagePassing: true, Acknowledgment: true,
-		PauseProtocol: agent.PauseSignal,
-	}
-}
+func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // Program checks the script and hands it to our own program inside.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
