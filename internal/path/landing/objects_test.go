@@ -1,6 +1,7 @@
 package landing_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
@@ -209,6 +212,33 @@ func TestWhatCannotGetANameAmongThePersonsObjectsIsNotJournaled(t *testing.T) {
 				t.Errorf("left: %+v, %v", left, err)
 			}
 		})
+	}
+}
+
+// TestAFolderAmongThePersonsObjectsThatStaysStopsTheLanding, before anything is journaled, and is told as often as it cannot be cleared.
+func TestAFolderAmongThePersonsObjectsThatStaysStopsTheLanding(t *testing.T) {
+	r, o := plain(t)
+	before, j := look(t, r.Top), &journal{}
+	l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+		if op == "git:aside" {
+			return unix.EIO
+		}
+		return do()
+	}}}
+	if err := attempt(t, l, o, j); !errors.Is(err, unix.EIO) || j.row != nil {
+		t.Errorf("%v, row %+v", err, j.row)
+	}
+	if err := l.ClearAside(gittest.Context(t), r.Project); !errors.Is(err, unix.EIO) {
+		t.Errorf("clearing says %v", err)
+	}
+	if err := (&landing.Lander{}).ClearAside(gittest.Context(t), r.Project); err != nil {
+		t.Error(err)
+	}
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Error(d)
+	}
+	if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
+		t.Errorf("left: %+v, %v", left, err)
 	}
 }
 
