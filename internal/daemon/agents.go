@@ -107,6 +107,7 @@ func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c live.Choice, at a
 		out.Installed, out.Version = true, api.Build()
 		return out
 	}
+	out.InGroups = candidate{d}.inGroups(k)
 	person := sandbox.Person{Path: at.Path, Home: at.Home, Top: at.Dir}
 	for _, name := range k.Programs {
 		path, err := person.Find(name, at.Dir)
@@ -127,6 +128,24 @@ func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c live.Choice, at a
 		return out
 	}
 	return out
+}
+
+// inGroups says whether the sandbox of a group finds an agent's program. Nobody's shell is there when a group is woken: its PATH is
+// the one that the daemon was started with. What an image lacks is not said here, for the way to mend it is another one.
+func (c candidate) inGroups(k agent.Known) string {
+	own := sandbox.Person{Path: os.Getenv("PATH"), Home: os.Getenv("HOME")}
+	if c.image != "" {
+		own.Image = c.Images().Root(c.image)
+	}
+	for _, name := range k.Programs {
+		if _, err := own.Find(name, "/"); err == nil {
+			return api.AgentFound
+		}
+	}
+	if c.image != "" {
+		return ""
+	}
+	return api.AgentAbsent
 }
 
 // loginOf says of an agent whose model is asked with its own program's login what there is.

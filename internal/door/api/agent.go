@@ -58,6 +58,12 @@ type Place struct {
 	Home string `json:"home,omitempty"` // the person's home folder
 }
 
+// AgentFound and AgentAbsent are what Agent.InGroups says.
+const (
+	AgentFound  = "found"
+	AgentAbsent = "absent"
+)
+
 // Agent is one agent that has a name, as it is on this machine.
 type Agent struct {
 	Name      string `json:"name"`
@@ -65,10 +71,11 @@ type Agent struct {
 	Driver    string `json:"driver"`
 	Installed bool   `json:"installed"`
 	Path      string `json:"path,omitempty"`
-	Version   string `json:"version,omitempty"` // as it said in a sandbox
-	Problem   string `json:"problem,omitempty"` // why it cannot be run, or its version is not known
-	Install   string `json:"install,omitempty"` // a command that installs it
-	Model     string `json:"model,omitempty"`   // that the home chose
+	Version   string `json:"version,omitempty"`   // as it said in a sandbox
+	InGroups  string `json:"in_groups,omitempty"` // found or absent: what the daemon finds, with its own PATH, for groups; empty where it does not say
+	Problem   string `json:"problem,omitempty"`   // why it cannot be run, or its version is not known
+	Install   string `json:"install,omitempty"`   // a command that installs it
+	Model     string `json:"model,omitempty"`     // that the home chose
 	Endpoint  string `json:"endpoint,omitempty"`
 	// Endpoints are where its model is by the variable that its key is in, if there are several.
 	Endpoints map[string]string `json:"endpoints,omitempty"`

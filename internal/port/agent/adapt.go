@@ -106,7 +106,11 @@ func (k Known) installed(task Task) (sandbox.Installed, error) {
 		return sandbox.Installed{}, person.Lacking(fmt.Sprintf("the agent %q (%s)", k.Name, strings.Join(k.Programs, " or ")), last)
 	}
 	if programs := strings.Join(k.Programs, " or "); errors.Is(last, os.ErrNotExist) && !strings.Contains(programs, "/") {
-		return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: no folder of PATH has %s", k.Name, programs)
+		whose := "PATH"
+		if task.Chat { // nobody's shell is there when a group is woken
+			whose = "the PATH that the daemon was started with"
+		}
+		return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: no folder of %s has %s", k.Name, whose, programs)
 	}
 	return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: %w", k.Name, last)
 }

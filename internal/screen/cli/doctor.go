@@ -179,8 +179,10 @@ func checkRunners(ctx context.Context, c *client.Client, all []api.Agent) (check
 				continue
 			}
 			check := api.Check{Name: "group " + g.Name, Refused: true}
-			if !one.Installed {
+			if uninstalled(one) {
 				check.Detail, check.Fix = "its agent "+one.Name+" is not installed here, and it answers nobody without it", one.Install
+			} else if lack := unseen(one); lack != "" {
+				check.Detail, check.Fix = "its agent "+lack, "sallyport daemon stop"
 			} else if lack := keyLack(one); lack != "" {
 				check.Detail, check.Fix = "its agent "+lack, "sallyport agent list"
 			}

@@ -191,8 +191,10 @@ func lackOf(ctx context.Context, p Program, c *client.Client, name string) strin
 	for _, one := range all {
 		switch {
 		case one.Name != name:
-		case !one.Installed:
+		case uninstalled(one):
 			return one.Name + " is not installed on this machine, and the group answers nobody without it: " + inert.Line(one.Install)
+		case unseen(one) != "":
+			return unseen(one) + " (sallyport daemon stop)"
 		default:
 			return keyLack(one)
 		}
@@ -200,9 +202,22 @@ func lackOf(ctx context.Context, p Program, c *client.Client, name string) strin
 	return ""
 }
 
+// uninstalled reports whether neither this person nor the daemon finds an agent.
+func uninstalled(one api.Agent) bool { return !one.Installed && one.InGroups != api.AgentFound }
+
+// unseen says that the daemon does not find an agent that this person has: it may have been installed after the daemon began, or in a
+// folder that only a login shell has in its PATH. "" if it finds it, or does not say.
+func unseen(one api.Agent) string {
+	if one.InGroups != api.AgentAbsent {
+		return ""
+	}
+	return fmt.Sprintf("%s is not in the PATH that the daemon was started with, and the group answers nobody without it; it has to be started anew where PATH has %s",
+		one.Name, inert.Path(filepath.Dir(one.Path)))
+}
+
 // keyLack says that an agent has no key in a group, as the daemon sees it: nobody's shell is there when a group is woken. "" if it has one.
 func keyLack(one api.Agent) string {
-	if !one.Installed || one.Keyless || one.KeyFrom != "" || one.Problem != "" {
+	if uninstalled(one) || one.Keyless || one.KeyFrom != "" || one.Problem != "" {
 		return ""
 	}
 	text := fmt.Sprintf("%[1]s has no key in a group, and the group answers nobody without it; a key of your shell reaches no group: "+

@@ -183,6 +183,33 @@ func TestAGroupWhoseAgentIsNotInstalledIsNamedWithTheWayToGetIt(t *testing.T) {
 	}
 }
 
+// A group is woken with the PATH that the daemon was started with, which may lack what a shell finds, and have what it lacks.
+func TestAGroupWhoseAgentTheDaemonDoesNotFindIsNamedWithTheWayOn(t *testing.T) {
+	d := newDaemon(t)
+	d.groups = []api.Group{{Name: "helper", Tree: "89abcdef", Agent: "codex"}, {Name: "pia", Tree: "89abcdef", Agent: "pi"}}
+	d.agents = []api.Agent{
+		{Name: "codex", Installed: true, InGroups: api.AgentAbsent, Path: "/opt/new/codex", KeyFrom: "file:/k", Install: "npm install -g codex"},
+		{Name: "pi", InGroups: api.AgentFound, KeyFrom: "file:/k", Install: "npm install -g pi"},
+	}
+	d.detail = finalized()
+	const lack = "codex is not in the PATH that the daemon was started with, and the group answers nobody without it; it has to be started anew where PATH has /opt/new"
+	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || !strings.Contains(got.out, "note: "+lack+" (sallyport daemon stop)\n") {
+		t.Errorf("%+v", got)
+	}
+	got := d.doctor(t.TempDir(), nil)
+	if !strings.Contains(got.out, "REFUSED group helper: its agent "+lack+"\n") || !strings.Contains(got.out, " daemon stop\n") || strings.Contains(got.out, "its agent pi") {
+		t.Errorf("%s", got.out)
+	}
+	d.groups = d.groups[1:]
+	if got := d.cli("group", "create", "pia", "--agent", "pi"); got.code != exitDone || strings.Contains(got.out, "note:") {
+		t.Errorf("%+v", got)
+	}
+	d.agents[1].KeyFrom = ""
+	if got := d.doctor(t.TempDir(), nil); !strings.Contains(got.out, "REFUSED group pia: its agent pi has no key in a group") {
+		t.Errorf("%s", got.out)
+	}
+}
+
 // At a terminal a person chooses, of the agents that are here, the one of a second group; a home that is there asks nothing.
 func TestAtATerminalInitOfAHomeAsksForAnAgent(t *testing.T) {
 	d := newDaemon(t)

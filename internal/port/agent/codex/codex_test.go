@@ -74,4 +74,8 @@ func TestACodexThatIsNotThereIsGot(t *testing.T) {
 	if problem.KindOf(err) != problem.NotFound || problem.Of(err).Next != "npm install -g @openai/codex" || !strings.HasSuffix(problem.Of(err).Text, "no folder of PATH has codex") {
 		t.Errorf("%v", err)
 	}
+	want.Chat = true // nobody's shell is there
+	if _, err := codex.New().Program(want); !strings.HasSuffix(problem.Of(err).Text, "no folder of the PATH that the daemon was started with has codex") {
+		t.Errorf("in a conversation: %v", err)
+	}
 }
