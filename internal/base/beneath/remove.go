@@ -1,10 +1,10 @@
 package beneath
 
 import (
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,26 +37,24 @@ func Remove(dir int, name string) error {
 	}
 	defer unix.Close(top)
 	r := remover{top: top}
-	for {
+	for rounds := 0; ; rounds++ {
 		if err := r.empty(top, 0); err != nil {
 			return err
 		}
 		err := unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
-		if !errors.Is(err, unix.ENOTEMPTY) {
-			return err
-		}
-		if r.rounds++; r.rounds > 1<<20 {
+		if !errors.Is(err, unix.ENOTEMPTY) || rounds == roundsMax {
 			return err
 		}
 	}
 }
 
+// roundsMax bounds how often a folder is emptied that is never empty.
+const roundsMax = 1 << 20
+
 // remover empties a folder; what lies deeper than openMax is moved up to the top
 // first, so that depth costs neither stack nor descriptors.
 type remover struct {
-	top    int
-	moved  int
-	rounds int
+	top int
 }
 
 // openMax is how many folders in each other are open at once.
@@ -68,13 +66,13 @@ func (r *remover) empty(fd, depth int) error {
 		if done || err != nil {
 			return err
 		}
-		if depth == openMax {
-			r.moved++
-			return unix.Renameat(fd, name, r.top, ".deep-"+strconv.Itoa(r.moved)+"-"+strconv.Itoa(r.rounds))
-		}
 		child, err := openEmptying(fd, name)
 		if err != nil {
 			return err
+		}
+		if depth == openMax { // under a name that nobody can have taken; the right to write, which moving a folder needs, is there by now
+			unix.Close(child)
+			return unix.Renameat(fd, name, r.top, ".deep-"+rand.Text())
 		}
 		err = r.empty(child, depth+1)
 		unix.Close(child)

@@ -2,6 +2,7 @@ package beneath_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,6 +63,53 @@ func TestWhateverAnAgentMadeIsRemovedAndNothingElse(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(filepath.Dir(tree), "outside/file")); err != nil || string(text) != "theirs" {
 		t.Errorf("what a link led to holds %q, %v", text, err)
+	}
+}
+
+// What lies too deep to be emptied where it is, an agent could make unmovable: by a folder in its way, or by closing it.
+func TestNoDepthKeepsAFolderFromBeingRemoved(t *testing.T) {
+	const chains, deep = 6, 140
+	for name, hinder := range map[string]func(tree string){
+		"names are taken": func(tree string) {
+			for i := range 2 * chains {
+				planted(t, tree, map[string]string{fmt.Sprintf(".deep-%d-0/file", i): ""})
+			}
+		},
+		"all is closed": func(tree string) {
+			var fds []int
+			fd, err := unix.Open(tree+"/0", unix.O_RDONLY, 0)
+			for ; err == nil; fd, err = unix.Openat(fd, "d", unix.O_RDONLY, 0) {
+				fds = append(fds, fd)
+			}
+			if len(fds) <= deep {
+				t.Errorf("%d folders were found: %v", len(fds), err)
+			}
+			for _, fd := range fds {
+				if err := errors.Join(unix.Fchmod(fd, 0), unix.Close(fd)); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree, _ := world(t)
+			asOrdinaryUser(t, filepath.Dir(tree), func() {
+				for i := range chains {
+					folder := fmt.Sprintf("%s/%d", tree, i)
+					if err := os.Mkdir(folder, 0o755); err != nil {
+						t.Fatal(err)
+					}
+					deeper(t, folder, deep)
+				}
+				hinder(tree)
+				if err := beneath.RemoveAll(tree); err != nil {
+					t.Error(err)
+				}
+			})
+			if _, err := os.Lstat(tree); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("it is left: %v", err)
+			}
+		})
 	}
 }
 
