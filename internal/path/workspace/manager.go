@@ -49,7 +49,7 @@ type Limits struct {
 	Entries int // entries of one workspace, folders included; default 1,000,000
 	Depth   int // folders in each other; default 128
 
-	PathBytes int64 // all paths together, which are kept in memory; default 128 MiB
+	PathBytes int64 // all paths and links together, which are kept in memory; default 128 MiB
 }
 
 func (l Limits) filled() Limits {

@@ -113,7 +113,7 @@ type walker struct {
 	limits Limits
 	closed func(do func() error) error // wraps the opening of a folder that its owner closed
 	seen   int
-	bytes  int64 // of all paths seen
+	bytes  int64 // of all paths seen, and of what links lead to
 	found  []finding
 	odd    []string
 	entry  func(dir int, below *layer.Base, at place, name string, st *unix.Stat_t) error
@@ -126,7 +126,7 @@ func (w *walker) folder(dir int, below *layer.Base, at place) error {
 			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
 		}
 		if w.bytes += int64(len(at.path) + 1 + len(name)); w.bytes > w.limits.PathBytes {
-			return problem.Errorf(problem.Refused, "sallyport doctor", "the paths of the workspace have more than %d bytes together (limit path bytes), counted up to %.100q", w.limits.PathBytes, at.join(name))
+			return problem.Errorf(problem.Refused, "sallyport doctor", "the paths and links of the workspace have more than %d bytes together (limit path bytes), counted up to %.100q", w.limits.PathBytes, at.join(name))
 		}
 		if w.seen%4096 == 0 && w.ctx.Err() != nil {
 			return context.Cause(w.ctx)
@@ -214,6 +214,7 @@ func (w *walker) put(dir int, below *layer.Base, at place, name string, st *unix
 			f.Mode, f.Fact.Unreadable = "", err.Error()
 		}
 		f.Fact.LinkTarget = target
+		w.bytes += int64(len(target))
 	default:
 		f.Fact.Special = beneath.Special(st.Mode)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -223,6 +224,26 @@ func TestLimitsAreToldByName(t *testing.T) {
 	}
 	wt.Edit(t, w, wt.Write(strings.Repeat("long", 60)+"/more", "1"))
 	if _, err := m.Walk(gittest.Context(t), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1000 bytes together (limit path bytes)") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// What links lead to is kept in memory as paths are, and no rule about sizes of files counts it.
+func TestWhatLinksLeadToCountsAsPathsDo(t *testing.T) {
+	limits := workspace.Limits{PathBytes: 10_000}
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Copy, Limits: limits})
+	w := prepare(t, m, base)
+	target := strings.Repeat("a/", 2000)
+	for i := range 2 {
+		wt.Edit(t, w, wt.Symlink(strconv.Itoa(i), target))
+	}
+	if _, err := m.Walk(gittest.Context(t), w); err != nil {
+		t.Errorf("within the limit: %v", err)
+	}
+	for i := range 4 {
+		wt.Edit(t, w, wt.Symlink("more"+strconv.Itoa(i), target))
+	}
+	if _, err := m.Walk(gittest.Context(t), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "10000 bytes together (limit path bytes)") {
 		t.Errorf("error is %v", err)
 	}
 }
