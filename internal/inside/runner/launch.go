@@ -69,6 +69,9 @@ func build() error {
 		}
 	}
 	unix.Umask(0o022)
+	if err := dumpNothing(); err != nil {
+		return err
+	}
 	if err := stage(l); err != nil {
 		return err
 	}
@@ -79,6 +82,27 @@ func build() error {
 		return err
 	}
 	return become(l, confiner)
+}
+
+// undumped is the one limit at which a crash starts no program of the machine's. Where the kernel is told to pass core dumps to a program
+// (core_pattern), it runs that program as root, out here, and for that any other limit is none, 0 too.
+const undumped = 1
+
+// dumpNothing limits core dumps of all that runs in the sandbox; the filter keeps the limit as it is. Who may not set it has one of 0 that
+// somebody else set.
+func dumpNothing() error {
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &was); err != nil {
+		return fmt.Errorf("limit core dumps: %w", err)
+	}
+	err := setrlimit(unix.RLIMIT_CORE, unix.Rlimit{Cur: undumped, Max: undumped})
+	if errors.Is(err, unix.EPERM) && was.Max == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("limit core dumps: %w", err)
+	}
+	return nil
 }
 
 // leastPriority is the nice value of what everything else goes before.

@@ -151,11 +151,11 @@ func raiseLimit(sandbox.Aims) error {
 
 func lowerLimit() error {
 	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
+	if err := unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &l); err != nil {
 		return err
 	}
 	l.Cur = 0
-	return unix.Setrlimit(unix.RLIMIT_CORE, &l)
+	return unix.Setrlimit(unix.RLIMIT_MSGQUEUE, &l)
 }
 
 // mountAnything mounts, in a sandbox where it stands, and everywhere in a new namespace, where it harms nobody.

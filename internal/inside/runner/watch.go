@@ -47,9 +47,6 @@ func (in *initProcess) hold(w sandbox.Watching) error {
 	if err := setrlimit(unix.RLIMIT_NOFILE, files); err != nil {
 		return fmt.Errorf("limit descriptors: %w", err)
 	}
-	if err := setrlimit(unix.RLIMIT_CORE, unix.Rlimit{}); err != nil {
-		return fmt.Errorf("limit core dumps: %w", err)
-	}
 	go func() {
 		for {
 			pause := in.look()

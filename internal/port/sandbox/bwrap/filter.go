@@ -150,7 +150,7 @@ func judge(info *arch.Info, kind filterKind) ([]bpf.Instruction, error) {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
 		no(unix.ENOSYS),
 	}
-	// rule appends: if the call is name, load its nth argument and go through body, which ends in a return.
+	// rule appends: if the call is name, load its nth argument and go through body. It ends in a return, or goes on to the next rule.
 	var failed error
 	rule := func(name string, nth uint32, body ...bpf.Instruction) {
 		number, ok := info.SyscallNames[name]
@@ -188,6 +188,19 @@ func judge(info *arch.Info, kind filterKind) ([]bpf.Instruction, error) {
 	}
 	rule("fcntl", 1, signal(unix.F_SETSIG, 2)...)
 	rule("prctl", 0, signal(unix.PR_SET_PDEATHSIG, 1)...)
+	// The limit of core dumps stays as the launcher has set it, and who sets one is told that it is done: a program that cannot have its own
+	// core dumps switched off may refuse to run.
+	done := bpf.RetConstant{Val: uint32(seccomp.ActionErrno)}
+	rule("prlimit64", 1,
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.RLIMIT_CORE, SkipTrue: 5},
+		bpf.LoadAbsolute{Off: atArgs + 8*2, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
+		bpf.LoadAbsolute{Off: atArgs + 8*2 + 4, Size: 4}, // an address has both halves
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		done)
+	if _, there := info.SyscallNames["setrlimit"]; there {
+		rule("setrlimit", 0, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.RLIMIT_CORE, SkipTrue: 1}, done)
+	}
 	// The limits of others: init is of the program's own user, and one that may run no longer, or open nothing more, is no init. A limit of its
 	// own, and reading those of others, is everybody's.
 	rule("prlimit64", 0,

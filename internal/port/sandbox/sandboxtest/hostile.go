@@ -55,7 +55,31 @@ func testHostile(t *testing.T, s Setup) {
 	for _, y := range tries {
 		t.Run(y.name, func(t *testing.T) { s.hold(t, y) })
 	}
+	t.Run("have the machine's program for core dumps run", s.holdCore)
 	t.Run("inherit a descriptor", func(t *testing.T) { s.holdDescriptors(t, secret) })
+}
+
+// holdCore wants the one limit at which the kernel starts no such program, whatever a program in the sandbox sets.
+func (s Setup) holdCore(t *testing.T) {
+	var own syscall.Rlimit
+	must(t, syscall.Getrlimit(syscall.RLIMIT_CORE, &own))
+	if own.Max == 0 && os.Geteuid() != 0 {
+		t.Skip("SKIPPED: this user may set no limit of core dumps")
+	}
+	got := s.run(t, s.Spec(t, "exec python3 -c '\n"+strings.Join([]string{
+		"import ctypes, os, resource",
+		"libc = ctypes.CDLL(None, use_errno=True)",
+		"resource.setrlimit(resource.RLIMIT_CORE, (0, 0))",
+		"none = (ctypes.c_uint64 * 2)(0, 0)",
+		"setrlimit = {\"x86_64\": 160, \"aarch64\": 164}.get(os.uname().machine)",
+		"assert not setrlimit or libc.syscall(setrlimit, resource.RLIMIT_CORE, none) == 0",
+		"print(resource.getrlimit(resource.RLIMIT_CORE))",
+		"resource.setrlimit(resource.RLIMIT_FSIZE, (7, 7))",
+		"print(resource.getrlimit(resource.RLIMIT_FSIZE))",
+	}, "\n")+"'"))
+	if got.Code != 0 || got.out != "(1, 1)\n(7, 7)\n" {
+		t.Errorf("%+v", got)
+	}
 }
 
 // unproven are the tries whose control a machine may forbid to everybody, or to who is not root.
