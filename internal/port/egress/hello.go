@@ -22,41 +22,43 @@ const (
 	sniHost         = 0
 )
 
-// ReadHello reads the first bytes of a tunnel. more says that they are too few to judge; then the rest is not set.
-// The hello may be cut into records in any way; what stands behind it is not looked at.
-func ReadHello(b []byte) (h Hello, more bool) {
+// ReadHello reads the first bytes of a tunnel. more is how many bytes are lacking at least before it can be judged, 0 = none; until then the
+// rest is not set. The hello may be cut into records in any way; what stands behind it is not looked at.
+func ReadHello(b []byte) (h Hello, more int) {
 	var body []byte
+	more = 1
 	for whole := len(b); ; {
 		if len(b) > 0 && b[0] != recordHandshake || len(b) > 1 && b[1] != 3 {
 			plain := whole == len(b) && b[0] >= 'A' && b[0] <= 'Z'
-			return Hello{Plain: plain, Why: "what is in the tunnel is not TLS"}, false
+			return Hello{Plain: plain, Why: "what is in the tunnel is not TLS"}, 0
 		}
 		if len(b) < 5 {
 			break
 		}
 		n := int(binary.BigEndian.Uint16(b[3:5]))
 		if n == 0 || n > 16<<10 {
-			return Hello{Why: "its TLS hello is broken"}, false
+			return Hello{Why: "its TLS hello is broken"}, 0
 		}
 		body = append(body, b[5:min(5+n, len(b))]...)
 		if len(body) > 0 && body[0] != clientHello {
-			return Hello{Why: "what is in the tunnel does not begin with a TLS hello"}, false
+			return Hello{Why: "what is in the tunnel does not begin with a TLS hello"}, 0
 		}
 		if len(body) >= 4 {
 			size := int(body[1])<<16 | int(body[2])<<8 | int(body[3])
 			if size > helloBytesMax {
-				return Hello{Why: "its TLS hello is longer than 64 KiB"}, false
+				return Hello{Why: "its TLS hello is longer than 64 KiB"}, 0
 			}
 			if len(body) >= 4+size {
-				return parseHello(body[4 : 4+size]), false
+				return parseHello(body[4 : 4+size]), 0
 			}
+			more = 4 + size - len(body)
 		}
 		if len(b) < 5+n {
 			break
 		}
 		b = b[5+n:]
 	}
-	return Hello{}, true
+	return Hello{}, more
 }
 
 // fields reads the fields of a hello; after one that is not whole, nothing is ok any more.

@@ -130,8 +130,8 @@ func TestAHelloIsReadHoweverItIsCut(t *testing.T) {
 		{"an empty record", []byte{22, 3, 1, 0, 0}, Hello{Why: "its TLS hello is broken"}, false},
 	} {
 		h, more := ReadHello(c.bytes)
-		if h != c.want || more != c.more {
-			t.Errorf("%s: %+v, more %t", c.name, h, more)
+		if h != c.want || (more > 0) != c.more {
+			t.Errorf("%s: %+v, more %d", c.name, h, more)
 		}
 	}
 }
@@ -149,15 +149,37 @@ func TestRecordsDoNotChangeWhatAHelloSays(t *testing.T) {
 		name := rapid.StringMatching(`[a-z]{1,20}\.example`).Draw(t, "name")
 		sizes := rapid.SliceOf(rapid.IntRange(1, 200)).Draw(t, "sizes")
 		raw := records(madeHello(append(extension(0x2b, []byte{2, 3, 4}), sni(name)...)), sizes...)
-		if h, more := ReadHello(raw); h.Name != name || more {
-			t.Fatalf("%q: %+v, more %t", name, h, more)
+		if h, more := ReadHello(raw); h.Name != name || more > 0 {
+			t.Fatalf("%q: %+v, more %d", name, h, more)
 		}
 		for i := range raw {
-			if h, more := ReadHello(raw[:i]); !more && h.Name != name {
+			if h, more := ReadHello(raw[:i]); more == 0 && h.Name != name || more > len(raw)-i {
 				t.Fatalf("%q at %d of %d: %+v", name, i, len(raw), h)
 			}
 		}
 	})
+}
+
+// Who sends a long hello as bytes, each a record of its own, has it read some dozen times, not at each byte.
+func TestALongHelloThatComesAsBytesIsReadAFewTimes(t *testing.T) {
+	message := madeHello(append(sni("example.com"), extension(21, make([]byte, 20_000))...))
+	raw := records(message, strings1(len(message))...)
+	times := 0
+	for at := 1; ; times++ {
+		h, more := ReadHello(raw[:at])
+		if more == 0 {
+			if h.Name != "example.com" || at != len(raw) {
+				t.Errorf("after %d of %d bytes it is %+v", at, len(raw), h)
+			}
+			break
+		}
+		if at += more; at > len(raw) {
+			t.Fatalf("%d bytes are said to lack after %d of %d", more, at-more, len(raw))
+		}
+	}
+	if times > 100 {
+		t.Errorf("it was read %d times", times)
+	}
 }
 
 // What comes later must not change what was said of what came before: bytes arrive in any pieces.
@@ -167,16 +189,19 @@ func FuzzHello(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		whole, more := ReadHello(b)
-		if more && whole != (Hello{}) {
+		if more > 0 && whole != (Hello{}) {
 			t.Fatalf("too few bytes and yet %+v", whole)
 		}
 		for _, n := range []int{0, 1, 5, 6, 9, len(b) / 2, len(b) - 1} {
 			if n < 0 || n > len(b) {
 				continue
 			}
-			part, open := ReadHello(b[:n])
-			if !open && part != whole {
+			part, lacks := ReadHello(b[:n])
+			if lacks == 0 && part != whole {
 				t.Fatalf("after %d bytes %+v, after %d %+v", n, part, len(b), whole)
+			}
+			if more == 0 && whole.Why == "" && lacks > len(b)-n {
+				t.Fatalf("%d bytes are said to lack after %d of %d", lacks, n, len(b))
 			}
 		}
 		if strings.ContainsRune(whole.Name, 0) && (Answer{Host: "example.com"}).Hello(whole).Status == 0 {

@@ -69,11 +69,15 @@ func (c *client) hello() ([]byte, Hello, error) {
 	defer c.conn.SetReadDeadline(time.Time{})
 	var first []byte
 	buf := make([]byte, 4<<10)
-	for len(first) < 2*helloBytesMax {
+	for due := 1; len(first) < 2*helloBytesMax; {
 		n, err := c.r.Read(buf)
 		first = append(first, buf[:n]...)
-		if h, more := ReadHello(first); !more {
-			return first, h, nil
+		if len(first) >= due { // not at each byte, as which it may come
+			h, more := ReadHello(first)
+			if more == 0 {
+				return first, h, nil
+			}
+			due = len(first) + more
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
