@@ -59,8 +59,25 @@ func (a *account) close() {
 	a.write()
 }
 
-// decided takes one decision; it does not block.
+// decided takes one decision; it does not block. Its texts are looked at when they are written: of what is asked without end that is seldom.
 func (a *account) decided(d egress.Decision) {
+	why := d.Why
+	if d.Verdict != egress.Allowed && d.Path != "" {
+		why = d.Path + ": " + why
+	}
+	at := d.At.UTC().Truncate(time.Millisecond)
+	a.add(session.Asked{
+		Host: d.Host, Port: d.Port, Method: d.Method, Route: d.Route, Verdict: string(d.Verdict), Why: why,
+		Count: 1, First: at, Last: at,
+	})
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// clean is a line as it may be kept and shown.
+func (a *account) clean(l session.Asked) session.Asked {
 	clean := func(text string, most int) string {
 		text = strings.ToValidUTF8(a.ledger.Secrets.Redact(text), "\uFFFD")
 		if len(text) > most {
@@ -68,20 +85,9 @@ func (a *account) decided(d egress.Decision) {
 		}
 		return text
 	}
-	why := d.Why
-	if d.Verdict != egress.Allowed && d.Path != "" {
-		why = d.Path + ": " + why
-	}
-	at := d.At.UTC().Truncate(time.Millisecond)
-	a.add(session.Asked{
-		Host: clean(d.Host, hostBytesMax), Port: d.Port, Method: clean(d.Method, wordBytesMax), Route: clean(d.Route, wordBytesMax),
-		Verdict: string(d.Verdict), Why: clean(why, whyBytesMax),
-		Count: 1, First: at, Last: at,
-	})
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
+	l.Host, l.Method = clean(l.Host, hostBytesMax), clean(l.Method, wordBytesMax)
+	l.Route, l.Why = clean(l.Route, wordBytesMax), clean(l.Why, whyBytesMax)
+	return l
 }
 
 func (a *account) add(asked session.Asked) {
@@ -134,6 +140,9 @@ func (a *account) write() {
 	lines := a.take()
 	if len(lines) == 0 {
 		return
+	}
+	for i, l := range lines {
+		lines[i] = a.clean(l)
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, accountPatience)
 	defer cancel()
