@@ -124,7 +124,7 @@ func wanted(globs []string, path string) bool {
 // ignored asks git which of paths the base ignores, in one process. Git sees our own
 // directory, with a copy of the project's info/exclude, and a folder that holds the
 // base's .gitignore files and nothing else: neither what an agent wrote nor a person's
-// own settings take part.
+// own settings take part. There are patterns of which git finds out in no time of a person's whether they match a path.
 func (w Workspace) ignored(ctx context.Context, paths []string) (map[string]bool, error) {
 	host, folder := w.host, w.ignore
 	if len(paths) == 0 {
@@ -138,6 +138,9 @@ func (w Workspace) ignored(ctx context.Context, paths []string) (map[string]bool
 		in.WriteString("./" + p) // so that no name begins with a colon, which git would read as magic
 		in.WriteByte(0)
 	}
+	ctx, done := context.WithTimeoutCause(ctx, w.limits.IgnoreTime, problem.Errorf(problem.Refused, host.Command("show "+string(w.Spec.Base)+":.gitignore"),
+		"git did not say within %s which of the files the base ignores: its patterns take too long to match", w.limits.IgnoreTime))
+	defer done()
 	out, err := host.Run(ctx, git.Cmd{
 		Args: []string{"check-ignore", "--no-index", "--stdin", "-z"}, Stdin: &in, Dir: folder,
 		Env: []string{"GIT_WORK_TREE=" + folder, "GIT_LITERAL_PATHSPECS=0"}, Config: []string{"core.bare=false", "core.ignoreCase=false"},

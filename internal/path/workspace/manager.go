@@ -50,6 +50,8 @@ type Limits struct {
 	Depth   int // folders in each other; default 128
 
 	PathBytes int64 // all paths and links together, which are kept in memory; default 128 MiB
+
+	IgnoreTime time.Duration // for git to say what the base ignores; default 2 min
 }
 
 func (l Limits) filled() Limits {
@@ -61,6 +63,9 @@ func (l Limits) filled() Limits {
 	}
 	if l.PathBytes <= 0 {
 		l.PathBytes = 128 << 20
+	}
+	if l.IgnoreTime <= 0 {
+		l.IgnoreTime = 2 * time.Minute
 	}
 	return l
 }

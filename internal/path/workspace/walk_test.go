@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
@@ -244,6 +245,18 @@ func TestWhatLinksLeadToCountsAsPathsDo(t *testing.T) {
 		wt.Edit(t, w, wt.Symlink("more"+strconv.Itoa(i), target))
 	}
 	if _, err := m.Walk(gittest.Context(t), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "10000 bytes together (limit path bytes)") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// Git tries the ways in which stars may be filled one after the other.
+func TestAPatternCannotHangAWalk(t *testing.T) {
+	files := maps.Clone(base)
+	files[".gitignore"] = "/" + strings.Repeat("**/*a*/", 30) + "b\n"
+	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state"), Strategy: workspace.Copy, Limits: workspace.Limits{IgnoreTime: 500 * time.Millisecond}})
+	w := prepare(t, m, files)
+	wt.Edit(t, w, wt.Write(strings.Repeat("a/", 100)+"c", "1"))
+	if _, err := m.Walk(gittest.Context(t), w); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "its patterns take too long to match") {
 		t.Errorf("error is %v", err)
 	}
 }
