@@ -4,8 +4,9 @@
 // controls and invisible letters make of a line, and a shell obeys what is
 // pasted into it. What this package returns is valid UTF-8 without control
 // characters (but for the newlines and tabs of a block), without bidirectional
-// controls, without invisible characters; each of them is shown as an escape:
-// \xNN for a byte that is not UTF-8 and for control characters, \uNNNN beyond.
+// controls, without invisible characters, without piles of marks on one letter;
+// each of them is shown as an escape: \xNN for a byte that is not UTF-8 and for
+// control characters, \uNNNN beyond.
 //
 // A backslash in a Line or a Block stands for itself, so that code stays
 // readable; only a Path is exact, both ways.
@@ -72,9 +73,10 @@ func Path(p string) string {
 	}
 	bare := p[0] != '-' && p[0] != '~' && p[0] != '='
 	exact := true
+	var m marks
 	for i := 0; i < len(p); {
 		r, size := utf8.DecodeRuneInString(p[i:])
-		if !shown(r, size) || r == '\'' || r == '\\' {
+		if !m.shown(r, size) || r == '\'' || r == '\\' {
 			exact = false
 			break
 		}
@@ -91,13 +93,14 @@ func Path(p string) string {
 	}
 	var b strings.Builder
 	b.WriteString("$'")
+	m = 0
 	for i := 0; i < len(p); {
 		r, size := utf8.DecodeRuneInString(p[i:])
-		switch {
+		switch seen := m.shown(r, size); {
 		case r == '\'' || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
-		case shown(r, size):
+		case seen:
 			b.WriteRune(r)
 		default:
 			b.WriteString(named(r, size, p[i]))
@@ -120,9 +123,10 @@ func escape(s, keep string) string {
 	}
 	var b strings.Builder
 	b.Grow(len(s) + 16)
+	var m marks
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if shown(r, size) || size == 1 && strings.IndexByte(keep, s[i]) >= 0 {
+		if m.shown(r, size) || size == 1 && strings.IndexByte(keep, s[i]) >= 0 {
 			b.WriteString(s[i : i+size])
 		} else {
 			b.WriteString(named(r, size, s[i]))
@@ -133,9 +137,10 @@ func escape(s, keep string) string {
 }
 
 func clean(s, keep string) bool {
+	var m marks
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if !shown(r, size) && !(size == 1 && strings.IndexByte(keep, s[i]) >= 0) {
+		if !m.shown(r, size) && !(size == 1 && strings.IndexByte(keep, s[i]) >= 0) {
 			return false
 		}
 		i += size
@@ -164,6 +169,22 @@ func named(r rune, size int, raw byte) string {
 // Bidi reports whether r changes the direction of the text around it.
 func Bidi(r rune) bool {
 	return r == 0x61c || r == 0x200e || r == 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
+// marks is how many marks without a width of their own stand on the last letter.
+type marks int
+
+// marksMax is how many are shown on one letter: the writing of people has no more. A pile of them covers the lines above and below.
+const marksMax = 5
+
+// shown reports whether the next rune of a text may stand for itself.
+func (m *marks) shown(r rune, size int) bool {
+	if r < 0x300 || !unicode.In(r, unicode.Mn, unicode.Me) {
+		*m = 0
+		return shown(r, size)
+	}
+	*m++
+	return *m <= marksMax && shown(r, size)
 }
 
 // shown reports whether a decoded rune may stand for itself: not controls, not format

@@ -81,7 +81,7 @@ func TestPathIsReadBackByAShell(t *testing.T) {
 	if err != nil {
 		t.Skip("bash is not on this machine")
 	}
-	for _, p := range []string{"a", "-rf", "a b", "$(id)`id`", "it's \\", "new\nline\x1b\x01f", "\xff\xfe0", "é\u202e1", "\U000e0041b", "!x", "~", "*?[a]{b,c}", "#x", "=ls"} {
+	for _, p := range []string{"a", "-rf", "a b", "$(id)`id`", "it's \\", "new\nline\x1b\x01f", "\xff\xfe0", "é\u202e1", "\U000e0041b", "e'" + strings.Repeat("\u0301", 9) + "'" + strings.Repeat("\u0301", 9), "!x", "~", "*?[a]{b,c}", "#x", "=ls"} {
 		cmd := exec.Command(bash, "--norc", "-c", "printf %s "+inert.Path(p))
 		cmd.Env = []string{"LC_ALL=C.UTF-8"}
 		out, err := cmd.Output()
@@ -108,7 +108,7 @@ func dangerous(s, keep string) string {
 }
 
 func FuzzNothingDangerousIsShown(f *testing.F) {
-	for _, s := range []string{"", "a\x1b[0m", "\u202e\u2066\n\t\r", "\xff\xc3\x28\xe2\x80", "\U000e0041\u200b", "+added\n-removed\n@@\ndiff"} {
+	for _, s := range []string{"", "a\x1b[0m", "\u202e\u2066\n\t\r", "\xff\xc3\x28\xe2\x80", "\U000e0041\u200b", "+added\n-removed\n@@\ndiff", "e" + strings.Repeat("\u0301", 9)} {
 		f.Add(s, 3)
 	}
 	f.Fuzz(func(t *testing.T, s string, n int) {
@@ -143,7 +143,7 @@ func FuzzNothingDangerousIsShown(f *testing.F) {
 
 func TestWriterIsTheSameHoweverTheTextIsCut(t *testing.T) {
 	rapidtest.Check(t, func(t *rapid.T) {
-		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
+		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) + rapid.String().Draw(t, "text") + rapid.StringOf(rapid.SampledFrom([]rune("e\n\t\u0301\u0301\u0301\u0301"))).Draw(t, "marks")
 		var out bytes.Buffer
 		w := inert.NewWriter(&out, false)
 		for rest := s; rest != ""; {
@@ -219,6 +219,27 @@ func TestWhatHasNoInkIsKnownByItsProperty(t *testing.T) {
 	for _, r := range []rune{'a', 0xe9, 0x17b6, 0x1820, 0x2801, 0x3163, 0x1161, 0x4e00, 0x1f600} {
 		if inert.Inkless(r) || inert.Line(string(r)) != string(r) {
 			t.Errorf("%U is not shown", r)
+		}
+	}
+}
+
+func TestNoPileOfMarksCoversOtherLines(t *testing.T) {
+	pile := func(n int) string { return strings.Repeat("\u0301", n) }
+	for in, want := range map[string]string{
+		"e" + pile(5):                    "e" + pile(5),
+		"e" + pile(7):                    "e" + pile(5) + `\u0301\u0301`,
+		"e" + pile(5) + "e" + pile(5):    "e" + pile(5) + "e" + pile(5),
+		"a\u20dd" + pile(5):              "a\u20dd" + pile(4) + `\u0301`,
+		"\u05e9\u05c1\u05bc\u05b8\u0596": "\u05e9\u05c1\u05bc\u05b8\u0596", // Hebrew has four
+	} {
+		if got := inert.Line(in); got != want {
+			t.Errorf("Line(%+q) = %+q, want %+q", in, got, want)
+		}
+		if got := inert.Block("\n"+in+"\n"+in, 1000); got != "\n"+want+"\n"+want {
+			t.Errorf("Block of %+q: %+q", in, got)
+		}
+		if path := inert.Path(in); in == want && path != in || in != want && path != "$'"+want+"'" {
+			t.Errorf("Path(%+q) = %+q", in, path)
 		}
 	}
 }

@@ -23,8 +23,9 @@ type Writer struct {
 	colour bool
 	keep   string // ASCII controls that stay, beside newlines and tabs
 	held   []byte // the beginning of a rune
-	start  bool   // at the start of a line
-	open   bool   // a colour is on
+	marks  marks
+	start  bool // at the start of a line
+	open   bool // a colour is on
 	out    bytes.Buffer
 	err    error // the underlying writer's first; nothing is written after it
 }
@@ -82,8 +83,8 @@ func (w *Writer) take(p []byte) []byte {
 		case r == '\n':
 			w.end()
 			w.out.WriteByte('\n')
-			w.start = true
-		case r == '\t' || shown(r, size) || size == 1 && strings.IndexByte(w.keep, p[0]) >= 0:
+			w.start, w.marks = true, 0
+		case w.marks.shown(r, size) || r == '\t' || size == 1 && strings.IndexByte(w.keep, p[0]) >= 0:
 			w.begin(p[0])
 			w.out.Write(p[:size])
 		default:
