@@ -71,7 +71,7 @@ func (r *run) withdraw(ctx context.Context, steps Steps, cause error) (Landing, 
 
 // forgetMade removes the host's ref of a commit that nothing will name: the next try makes its own. If it cannot, the ref goes with its change's.
 func (l *Lander) forgetMade(ctx context.Context, made Landing) {
-	if made.NewCommit == "" || len(made.Edits) == 0 {
+	if made.NewCommit == "" {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -443,3 +443,18 @@ func TestAFolderThatGoesUnderOurHandsIsMadeAgainAFewTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileThatCannotBeReadIsNotTakenForOneThatIsWrittenTo: a person looks for a program in one case, and at their disk in the other.
+func TestAFileThatCannotBeReadIsNotTakenForOneThatIsWrittenTo(t *testing.T) {
+	own, err := os.Open("/proc/self")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	for name, want := range map[string]error{"mem": unix.EIO, "status": errChanging} { // nothing is at address 0, and a state claims no bytes
+		_, err := lookAt(int(own.Fd()), name, "sha1")
+		if !errors.Is(err, want) || want != errChanging && errors.Is(err, errChanging) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+}
