@@ -67,7 +67,8 @@ func TestWhatAToolRunsByItselfIsMarked(t *testing.T) {
 			t.Errorf("%s: %v", p, ms)
 		}
 	}
-	for _, p := range strings.Fields("AGENTS.md docs/CLAUDE.md .claude/settings.json .codex/config.toml .gemini/settings.json .mcp.json .cursor/rules/a.mdc .github/copilot-instructions.md") {
+	for _, p := range strings.Fields("AGENTS.md docs/CLAUDE.md .claude/settings.json .codex/config.toml .gemini/settings.json .mcp.json .cursor/rules/a.mdc .github/copilot-instructions.md " +
+		".kiro/settings/mcp.json .amazonq/mcp.json crush.json .crush.json CRUSH.md .junie/guidelines.md .kilocode/mcp.json .factory/mcp.json .trae/mcp.json .augment-guidelines WARP.md .rules") {
 		if ms := (world{files: map[string]string{p: "x\n"}}).marked(); len(ms) != 1 || ms[0].Kind != policy.MarkAgent {
 			t.Errorf("%s: %v", p, ms)
 		}

@@ -30,9 +30,9 @@ var authorities = []authority{
 		top:  ".sallyport.yaml policy.yaml sallyport.yaml",
 	}, {
 		says:    "what agents are told changes",
-		names:   "agents.md agent.md claude.md gemini.md qwen.md conventions.md skill.md copilot-instructions.md .cursorrules .windsurfrules .clinerules .goosehints .roorules .mcp.json mcp.json opencode.json",
+		names:   "agents.md agent.md claude.md gemini.md qwen.md conventions.md skill.md copilot-instructions.md .cursorrules .windsurfrules .clinerules .goosehints .roorules .mcp.json mcp.json opencode.json crush.md crush.json .crush.json warp.md .augment-guidelines .rules",
 		forms:   "agents.*.md claude.*.md .aider*",
-		folders: ".claude .cursor .codex .gemini .qwen .opencode .windsurf .clinerules .roo .continue .goose .pi .agents .github/instructions .github/prompts .github/agents .github/chatmodes",
+		folders: ".claude .cursor .codex .gemini .qwen .opencode .windsurf .clinerules .roo .continue .goose .pi .agents .amazonq .augment .crush .factory .junie .kilocode .kiro .trae .github/instructions .github/prompts .github/agents .github/chatmodes",
 	}, {
 		says:    "what CI runs, or who must review, changes",
 		names:   ".gitlab-ci.yml .travis.yml .drone.yml .cirrus.yml .woodpecker.yml .woodpecker.yaml .appveyor.yml appveyor.yml jenkinsfile bitbucket-pipelines.yml cloudbuild.yaml cloudbuild.yml action.yml action.yaml codeowners dependabot.yml dependabot.yaml renovate.json .renovaterc",
