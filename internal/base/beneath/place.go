@@ -100,7 +100,13 @@ func (p Place) is(dir int, name string) bool {
 	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Dev == p.Dev && st.Ino == p.Ino
 }
 
-// Find returns the files below a folder whose name is such a one. No link is followed, no mount entered.
+// foundMax is how many files are found at once: who may write there could else have any number kept in memory, each with its path.
+const foundMax = 2000
+
+var errEnough = errors.New("that is enough")
+
+// Find returns the files below a folder whose name is such a one, and whose path is one that can be opened; of more than 2,000 it returns the
+// first. No link is followed, no mount entered.
 func Find(top string, is func(name string) bool) ([]Place, error) {
 	fd, err := Real(top, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, os.ErrNotExist) {
@@ -121,8 +127,11 @@ func Find(top string, is func(name string) bool) ([]Place, error) {
 			at := filepath.Join(path, name)
 			switch st.Mode & unix.S_IFMT {
 			case unix.S_IFREG:
-				if is(name) {
-					found = append(found, placeAs(at, st))
+				if !is(name) || len(at) > PathMax {
+					return nil
+				}
+				if found = append(found, placeAs(at, st)); len(found) == foundMax {
+					return errEnough
 				}
 			case unix.S_IFDIR:
 				inner, err := Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY)
@@ -138,7 +147,10 @@ func Find(top string, is func(name string) bool) ([]Place, error) {
 			return nil
 		})
 	}
-	return found, look(fd, top, 0)
+	if err := look(fd, top, 0); !errors.Is(err, errEnough) {
+		return found, err
+	}
+	return found, nil
 }
 
 // Special names the kind of what is no file, link or folder, by its mode.

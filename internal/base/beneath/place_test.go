@@ -2,6 +2,7 @@ package beneath_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,6 +198,38 @@ func TestFilesOfANameAreFoundBelowAFolderAndNotBeyondIt(t *testing.T) {
 	leavesNothingOpen(t, func() {
 		if found, err := beneath.Find(filepath.Join(tree, "a"), func(name string) bool { return name == "f" }); err != nil || len(found) != 0 {
 			t.Errorf("200 folders down: %v, %v", found, err)
+		}
+	})
+}
+
+// Who may write there decides how many there are, and how long their paths.
+func TestWhatIsFoundIsBounded(t *testing.T) {
+	tree, top := world(t)
+	name, all := strings.Repeat("n", 250), func(string) bool { return true }
+	fd := opened(t)(beneath.Open(top, "folder", unix.O_RDONLY|unix.O_DIRECTORY))
+	for range 20 {
+		if err := errors.Join(unix.Mkdirat(fd, name, 0o755), unix.Mknodat(fd, "here.lock", unix.S_IFREG|0o600, 0)); err != nil {
+			t.Fatal(err)
+		}
+		fd = opened(t)(beneath.Open(fd, name, unix.O_RDONLY|unix.O_DIRECTORY))
+	}
+	found, err := beneath.Find(tree+"/folder", func(name string) bool { return name == "here.lock" })
+	if err != nil || len(found) < 10 || len(found) > 17 {
+		t.Errorf("%d of 20 were found: %v", len(found), err)
+	}
+	for _, at := range found {
+		if err := at.Unlink(); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range 2100 {
+		if err := unix.Mknodat(top, fmt.Sprintf("%d.lock", i), unix.S_IFREG|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leavesNothingOpen(t, func() {
+		if found, err := beneath.Find(tree, all); err != nil || len(found) != 2000 {
+			t.Errorf("%d were found: %v", len(found), err)
 		}
 	})
 }
