@@ -86,7 +86,7 @@ func (s *Steward) keeps() map[Kind]string {
 		GroupFiles:   "as long as its group is there",
 		Database:     "always", Logs: "always",
 		Backups:  "from before a migration, always; from before a swap, until its change has ended",
-		Releases: "until `sallyport release prune`; the current and the previous one always",
+		Releases: "the newest five, and those that run, ran before or that a change waits with; the others go as orphans do",
 		Orphans:  days(s.Retention.Grace) + " after it was last touched",
 		Other:    "as long as it is needed",
 	}
