@@ -69,8 +69,11 @@ func (j Judging) secretRules() string {
 // Plan is what a request said the change may touch.
 func Plan(r request.Request) policy.Plan { return policy.Plan{Allow: r.Allow, Forbid: r.Forbid} }
 
-// ChecksOf are the commands that judge a change: the request's and the repository's own.
-func (j Judging) ChecksOf(r request.Request) []string { return slices.Concat(r.Checks, j.Checks) }
+// ChecksOf are the commands that judge a change: the request's and the repository's own. One that both name runs once.
+func (j Judging) ChecksOf(r request.Request) []string {
+	own := slices.DeleteFunc(slices.Clone(j.Checks), func(check string) bool { return slices.Contains(r.Checks, check) })
+	return slices.Concat(r.Checks, own)
+}
 
 // SetupsOf are the setup commands of a change, the repository's own first.
 func (j Judging) SetupsOf(r request.Request) []string { return slices.Concat(j.Setup, r.Setup) }
