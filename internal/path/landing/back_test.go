@@ -110,26 +110,70 @@ func TestAFileThatIsAsApprovedAlreadyStaysWhenTheRestGoesBack(t *testing.T) {
 
 // TestAFileThatAPersonHasBroughtBackThemselvesIsNotToldAsChanged: it is what the way back would have brought.
 func TestAFileThatAPersonHasBroughtBackThemselvesIsNotToldAsChanged(t *testing.T) {
-	r, o := plain(t)
-	before, did, j := look(t, r.Top), false, &journal{}
-	l := &landing.Lander{Host: beside, Ops: failing(func(op string) error {
-		if op == "tree:undelete" && !did {
-			did = true
-			put(t, filepath.Join(r.Top, "gone"), "g\n", 0o644)
-		}
-		return nil
-	})}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
+	for at, file := range map[string]struct{ path, text string }{"tree:undelete": {"gone", "g\n"}, "tree:unreplace": {"a", "a\n"}} {
+		t.Run(at, func(t *testing.T) {
+			r, o := plain(t)
+			before, did, j := look(t, r.Top), false, &journal{}
+			l := &landing.Lander{Host: beside, Ops: failing(func(op string) error {
+				if op == at && !did {
+					did = true
+					put(t, filepath.Join(r.Top, file.path), file.text, 0o644)
+				}
+				return nil
+			})}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if !did || j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed") {
+				t.Errorf("did %t, %s %q", did, j.row.State, j.row.Reason)
+			}
+			if d := differ(look(t, r.Top), before); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
 	}
-	if !did || j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed") {
-		t.Errorf("did %t, %s %q", did, j.row.State, j.row.Reason)
-	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+}
+
+// TestAnEditThatCouldNotBeGivenBackAtOnceComesBackWithTheRest: it lies among what a landing took out until then.
+func TestAnEditThatCouldNotBeGivenBackAtOnceComesBackWithTheRest(t *testing.T) {
+	for at, path := range map[string]string{"tree:replace": "a", "tree:delete": "gone"} {
+		t.Run(at, func(t *testing.T) {
+			r, o := plain(t)
+			before, edited, failed, j := look(t, r.Top), false, false, &journal{}
+			l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+				if op == at && !edited {
+					edited = true
+					rename("mine")(filepath.Join(r.Top, path))
+				}
+				if op == "tree:restore" && !failed {
+					failed = true
+					return unix.EIO
+				}
+				return do()
+			}}}
+			if err := attempt(t, l, o, j); err != nil {
+				t.Fatal(err)
+			}
+			if !edited || !failed || j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "input/output error") {
+				t.Errorf("edited %t, failed %t, %s %q", edited, failed, j.row.State, j.row.Reason)
+			}
+			if raw, err := os.ReadFile(filepath.Join(r.Top, path)); string(raw) != "mine" {
+				t.Errorf("%s holds %q, %v", path, raw, err)
+			}
+			after := look(t, r.Top)
+			delete(after.tree, path)
+			delete(before.tree, path)
+			after.status = before.status
+			if d := differ(after, before); d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+		})
 	}
 }
 

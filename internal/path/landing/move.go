@@ -302,7 +302,8 @@ func (d live) takeBack(i int) error {
 	return err
 }
 
-// exchangeBack lets a replaced file and its slot change places again.
+// exchangeBack lets a replaced file and its slot change places again. What is there instead is theirs, and told in the end if it is
+// another than the old one.
 func (d live) exchangeBack(i int) error {
 	st := &d.note.Steps[i]
 	if !d.done[i] {
@@ -319,11 +320,9 @@ func (d live) exchangeBack(i int) error {
 		if err == nil && f.is(st.New, d.work.fileMode) {
 			return nil
 		}
-		d.stays(st)
 		return d.ops.Do("tree:restore", swap)
 	})
 	if errors.Is(err, fs.ErrNotExist) || problem.KindOf(err) == problem.Refused {
-		d.stays(st)
 		return nil
 	}
 	return err
