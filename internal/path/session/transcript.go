@@ -1,12 +1,10 @@
 package session
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,45 +151,23 @@ const (
 // 10 and 2 KiB; "" if it said nothing or never ran. They are the agent's own words. Of a program
 // that tells the end of its turns they are what it said at the last of them.
 func LastWords(dir string) (string, error) {
-	f, err := os.Open(filepath.Join(dir, transcriptName))
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read transcript: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", fmt.Errorf("read transcript: %w", err)
-	}
-	skip := max(0, info.Size()-lastReadBytes)
-	if _, err := f.Seek(skip, io.SeekStart); err != nil {
-		return "", fmt.Errorf("read transcript: %w", err)
-	}
 	var lines []string
-	s := bufio.NewScanner(f)
-	s.Buffer(nil, 8*LineBytesMax) // a byte becomes at most six when it is escaped
-	for first := true; s.Scan(); first = false {
-		if first && skip > 0 {
-			continue // most likely half a line
-		}
-		var l Line
-		if json.Unmarshal(s.Bytes(), &l) != nil || l.Stream == "event" || strings.TrimSpace(l.Text) == "" {
-			continue // a daemon that died may have left half a line
+	err := lastOf(dir, lastReadBytes, func(l Line) {
+		if l.Stream == "event" || strings.TrimSpace(l.Text) == "" {
+			return
 		}
 		if said([]byte(l.Text)) {
 			if e, ok := parseTurnEnd([]byte(l.Text)); ok && strings.TrimSpace(e.Says) != "" {
 				lines = strings.Split(strings.TrimSpace(e.Says), "\n")
 				lines = lines[max(0, len(lines)-lastLines):]
 			}
-			continue
+			return
 		}
 		lines = append(lines, l.Text)
 		lines = lines[max(0, len(lines)-lastLines):]
-	}
-	if err := s.Err(); err != nil {
-		return "", fmt.Errorf("read transcript: %w", err)
+	})
+	if err != nil {
+		return "", err
 	}
 	words := strings.Join(lines, "\n")
 	if over := len(words) - lastWordBytes; over > 0 {
