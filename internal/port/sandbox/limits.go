@@ -24,31 +24,21 @@ func (l Limits) OrDefault() Limits { return l.on(runtime.NumCPU()) }
 
 // on is OrDefault on a machine with so many processors.
 func (l Limits) on(processors int) Limits {
-	if l.MemoryBytes <= 0 {
-		l.MemoryBytes = Defaults.MemoryBytes
-	}
-	if l.ProcessesMax <= 0 {
-		l.ProcessesMax = Defaults.ProcessesMax
-	}
-	if l.DiskBytes <= 0 {
-		l.DiskBytes = Defaults.DiskBytes
-	}
-	if l.FilesMax <= 0 {
-		l.FilesMax = Defaults.FilesMax
-	}
-	if l.OutputBytes <= 0 {
-		l.OutputBytes = Defaults.OutputBytes
-	}
-	if l.DescriptorsMax <= 0 {
-		l.DescriptorsMax = Defaults.DescriptorsMax
-	}
-	if l.Timeout <= 0 {
-		l.Timeout = Defaults.Timeout
-	}
-	if l.Processor <= 0 {
-		l.Processor = times(l.Timeout, max(coresMin, processors/2))
-	}
+	fill(&l.MemoryBytes, Defaults.MemoryBytes)
+	fill(&l.ProcessesMax, Defaults.ProcessesMax)
+	fill(&l.DiskBytes, Defaults.DiskBytes)
+	fill(&l.FilesMax, Defaults.FilesMax)
+	fill(&l.OutputBytes, Defaults.OutputBytes)
+	fill(&l.DescriptorsMax, Defaults.DescriptorsMax)
+	fill(&l.Timeout, Defaults.Timeout)
+	fill(&l.Processor, times(l.Timeout, max(coresMin, processors/2)))
 	return l
+}
+
+func fill[T int | int64 | time.Duration](limit *T, usual T) {
+	if *limit <= 0 {
+		*limit = usual
+	}
 }
 
 // times is n times d, or the longest time that there is: the time of a session that has no end is none the less a number.
