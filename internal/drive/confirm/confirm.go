@@ -15,7 +15,6 @@ import (
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/path/workspace"
-	"sallyport/internal/who/person"
 )
 
 // Parts are what trials stand on.
@@ -23,7 +22,6 @@ type Parts struct {
 	*ledger.Ledger
 	Guard      guard.Guard
 	Clock      func() (deadman.Moment, error)
-	Owner      person.Owner
 	Targets    Targets
 	Chats      Chats
 	Host       guard.Host

@@ -230,7 +230,7 @@ func (c *Controller) makePath() {
 		Ops: p.Ops, Author: p.Settings.Author, Submissions: c.submissions, Checks: c.checks, Backups: p.Settings.Backups, Tidy: c.Tidy, Host: p.Host,
 	})
 	c.confirm = confirm.New(confirm.Parts{
-		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Owner: p.Owner, Targets: p.Targets, Chats: p.Chats, Host: p.Host, Lander: p.Lander, Workspaces: p.Workspaces,
+		Ledger: c.Ledger, Guard: c.guard, Clock: p.Clock, Targets: p.Targets, Chats: p.Chats, Host: p.Host, Lander: p.Lander, Workspaces: p.Workspaces,
 		Restore: c.land.Restore, Works: &c.works, Tidy: c.Tidy,
 	})
 	c.Reverts.Trials, c.submissions.Trials, c.land.Trials, c.Tidier.Land = c.confirm, c.confirm, c.confirm, c.land
