@@ -134,6 +134,18 @@ func known(info *arch.Info, names []string) []string {
 	return out
 }
 
+// setting are the five instructions of prlimit64 that answer who sets a limit: whose third argument is an address, which has both halves. Who
+// only reads one goes on behind them.
+func setting(answer bpf.Instruction) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: atArgs + 8*2, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
+		bpf.LoadAbsolute{Off: atArgs + 8*2 + 4, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		answer,
+	}
+}
+
 // judge is the part that looks at arguments. The kernel takes these as 32 bits,
 // so only the low half counts: a rule over 64 bits would be passed by setting the
 // high ones. It stands before the list of names, because that list lets a
@@ -191,25 +203,13 @@ func judge(info *arch.Info, kind filterKind) ([]bpf.Instruction, error) {
 	// The limit of core dumps stays as the launcher has set it, and who sets one is told that it is done: a program that cannot have its own
 	// core dumps switched off may refuse to run.
 	done := bpf.RetConstant{Val: uint32(seccomp.ActionErrno)}
-	rule("prlimit64", 1,
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.RLIMIT_CORE, SkipTrue: 5},
-		bpf.LoadAbsolute{Off: atArgs + 8*2, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
-		bpf.LoadAbsolute{Off: atArgs + 8*2 + 4, Size: 4}, // an address has both halves
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		done)
+	rule("prlimit64", 1, slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.RLIMIT_CORE, SkipTrue: 5}}, setting(done))...)
 	if _, there := info.SyscallNames["setrlimit"]; there {
 		rule("setrlimit", 0, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.RLIMIT_CORE, SkipTrue: 1}, done)
 	}
 	// The limits of others: init is of the program's own user, and one that may run no longer, or open nothing more, is no init. A limit of its
 	// own, and reading those of others, is everybody's.
-	rule("prlimit64", 0,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 5},
-		bpf.LoadAbsolute{Off: atArgs + 8*2, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0, SkipTrue: 2},
-		bpf.LoadAbsolute{Off: atArgs + 8*2 + 4, Size: 4}, // an address has both halves
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		no(unix.EPERM), allow)
+	rule("prlimit64", 0, slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 5}}, setting(no(unix.EPERM)), []bpf.Instruction{allow})...)
 	// Typing into a terminal that was lent (change shell), or into the console.
 	rule("ioctl", 1,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},
