@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sallyport/internal/who/person/persontest"
 )
 
 // nobody owns what a test of root's closes.
@@ -28,11 +30,7 @@ func asOrdinaryUser(t *testing.T, tree string, do func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for up := filepath.Dir(tree); up != os.TempDir() && up != "/"; up = filepath.Dir(up) { // a test's folder is closed to others
-		if err := os.Chmod(up, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	persontest.OpenWay(t, filepath.Dir(tree)) // a test's folder is closed to others
 	asUser(t, do)
 }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
@@ -90,19 +88,8 @@ func modesOfADesk(t *testing.T, r repo) {
 // Where the git directory is on another file system, that of the work tree is brought to the disk too: what is laid out there before it
 // moves, and what has moved before the row is closed.
 func TestAWorkTreeApartIsOnTheDiskToo(t *testing.T) {
-	if err := unix.Access("/dev/shm", unix.W_OK); err != nil {
-		t.Skipf("no second file system at /dev/shm: %v", err)
-	}
+	in := apart(t) // each process has one
 	calls := disktest.Calls(t, func(dir string) {
-		apart, err := os.MkdirTemp("/dev/shm", "landing-test-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(apart) })
-		in := filepath.Join(apart, "in") // the host's repository comes beside it
-		if err := os.Mkdir(in, 0o700); err != nil {
-			t.Fatal(err)
-		}
 		gitIn(t, dir, "", "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(in, "git"))
 		r := newRepo(t, dir, map[string]blob{"edit": text("1\n")})
 		o := r.order(t, map[string]blob{"edit": text("2\n")})

@@ -26,11 +26,7 @@ func TestAsRootEverythingStaysItsOwners(t *testing.T) {
 	}
 	const owner, third = 54321, 54322
 	top := t.TempDir()
-	for p := filepath.Dir(top); p != "/tmp" && p != "/"; p = filepath.Dir(p) {
-		if err := os.Chmod(p, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	persontest.OpenWay(t, filepath.Dir(top))
 	r, o := rich(t, top)
 	o = r.orderFrom(t, o.Base, r.approve(t, o.Source, map[string]blob{"dir/link": link("keep")}))
 	if err := os.Chmod(filepath.Join(r.CommonDir, "refs/heads"), 0o775|os.ModeSetgid); err != nil { // core.sharedRepository
@@ -75,13 +71,8 @@ func TestAsRootWhatIsKeptOfAFileIsForItsOwner(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) (repo, landing.Order){"in the git directory": plain, "in the work tree": separate} {
 		t.Run(name, func(t *testing.T) {
 			r, o := make(t)
-			for _, dir := range []string{filepath.Dir(r.Top), filepath.Dir(r.CommonDir)} {
-				for ; dir != os.TempDir() && dir != "/dev/shm" && dir != "/"; dir = filepath.Dir(dir) {
-					if err := os.Chmod(dir, 0o755); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
+			persontest.OpenWay(t, filepath.Dir(r.Top))
+			persontest.OpenWay(t, filepath.Dir(r.CommonDir))
 			if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", owner, owner), r.Top, r.CommonDir).CombinedOutput(); err != nil {
 				t.Fatalf("chown: %v\n%s", err, out)
 			}

@@ -653,20 +653,37 @@ func TestABranchThatMovesWhileItIsTakenBackIsLeftToWhoMovedIt(t *testing.T) {
 	}
 }
 
+// apart is a new folder on another file system than that of the tests' own; it skips where there is none.
+func apart(t *testing.T) string {
+	t.Helper()
+	var own, other unix.Stat_t
+	if err := unix.Stat(os.TempDir(), &own); err != nil {
+		t.Fatal(err)
+	}
+	for _, top := range []string{"/dev/shm", "/var/tmp"} {
+		if unix.Stat(top, &other) != nil || other.Dev == own.Dev {
+			continue
+		}
+		dir, err := os.MkdirTemp(top, "landing-test-")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		apart := filepath.Join(dir, "apart") // the host's repository comes beside it, and goes with dir
+		if err := os.Mkdir(apart, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return apart
+	}
+	t.Skip("SKIPPED: neither /dev/shm nor /var/tmp is a second file system to write to")
+	return ""
+}
+
 // separate is rich with its git directory on another file system; it skips where there is none.
 func separate(t *testing.T) (repo, landing.Order) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "landing-test-")
-	if err != nil {
-		t.Skipf("no second file system at /dev/shm: %v", err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	apart := filepath.Join(dir, "apart") // the host's repository comes beside it, and goes with dir
-	if err := os.Mkdir(apart, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	top := t.TempDir()
-	gitIn(t, top, "", "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(apart, "git"))
+	in, top := apart(t), t.TempDir()
+	gitIn(t, top, "", "init", "-q", "-b", "main", "--separate-git-dir", filepath.Join(in, "git"))
 	return rich(t, top)
 }
 

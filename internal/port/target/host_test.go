@@ -22,6 +22,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/trust"
+	"sallyport/internal/who/person/persontest"
 )
 
 // aHost returns a host and a place in folders of the test's own.
@@ -410,11 +411,7 @@ func TestProposedCommandsRunAsTheRepositorysOwner(t *testing.T) {
 	if err := os.Chown(at.Project.Top, uid, gid); err != nil {
 		t.Fatal(err)
 	}
-	for dir := at.Project.Top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	persontest.OpenWay(t, at.Project.Top)
 	words := `echo "$(id -u) $(id -g) $(id -G) $HOME" >who`
 	for proposed, want := range map[bool]string{true: "54321 54322 54322 /", false: "0 "} {
 		tg := trust.Target{Restart: words, Proposed: proposed}

@@ -15,6 +15,7 @@ import (
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/sandbox/bwrap"
 	"sallyport/internal/port/sandbox/sandboxtest"
+	"sallyport/internal/who/person/persontest"
 )
 
 // pair is this test as sallyport, and beside it a runner that can be told from it.
@@ -24,11 +25,7 @@ type pair struct{ self, runner string }
 func newPair(t *testing.T, content []byte) pair {
 	t.Helper()
 	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	persontest.OpenWay(t, dir)
 	own, err := os.ReadFile(self(t))
 	if err != nil {
 		t.Fatal(err)
