@@ -39,7 +39,8 @@ func cut(s string, limit int) (part string, left int) {
 }
 
 // legible returns s as inert does, with its escapes for what would not be seen, but keeps what people's own writing needs: blanks of
-// every width, and the joiners and selectors of emoji and of scripts that join, each behind a character that it can change.
+// every width, and the joiners and selectors of emoji and of scripts that join, each behind a character that it can change. Any
+// number of marks stays on a letter: an agent draws none.
 func legible(s, keep string) string {
 	var b strings.Builder
 	b.Grow(len(s))
