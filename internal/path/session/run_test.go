@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/base/disk"
@@ -189,24 +190,26 @@ func TestADiskThatIsFullEndsTheSessionWithAnError(t *testing.T) {
 }
 
 func TestTheLastWordsAreFewAndTheAgentsOwn(t *testing.T) {
-	r := running(t, func(_ context.Context, spec sandbox.Spec) sandbox.Exit {
-		for i := range 5000 {
-			fmt.Fprintf(spec.Stdout, "line %d %s\n", i, strings.Repeat("x", 60))
+	synctest.Test(t, func(t *testing.T) { // what comes by two streams at almost one time may come in either order
+		r := running(t, func(_ context.Context, spec sandbox.Spec) sandbox.Exit {
+			for i := range 5000 {
+				fmt.Fprintf(spec.Stdout, "line %d %s\n", i, strings.Repeat("x", 60))
+			}
+			io.WriteString(spec.Stderr, "\n  \nwarning\n")
+			return sandbox.Exit{}
+		})
+		if _, err := session.Run(t.Context(), r); err != nil {
+			t.Fatal(err)
 		}
-		io.WriteString(spec.Stderr, "\n  \nwarning\n")
-		return sandbox.Exit{}
+		words, err := session.LastWords(r.Session.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Split(words, "\n")
+		if len(got) != 10 || !strings.HasPrefix(got[0], "line 4991 ") || got[9] != "warning" {
+			t.Errorf("%q", got)
+		}
 	})
-	if _, err := session.Run(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	words, err := session.LastWords(r.Session.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Split(words, "\n")
-	if len(got) != 10 || !strings.HasPrefix(got[0], "line 4991 ") || got[9] != "warning" {
-		t.Errorf("%q", got)
-	}
 }
 
 func TestHalfALineOfACrashedDaemonIsNoObstacle(t *testing.T) {
