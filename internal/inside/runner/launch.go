@@ -174,6 +174,10 @@ func become(l sandbox.Launch, confiner int) error {
 			return fmt.Errorf("pass descriptor %d: %w", fd, err)
 		}
 	}
+	// Who started the daemon may have had signals blocked. What runs inside would never hear them.
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil); err != nil {
+		return fmt.Errorf("unblock signals: %w", err)
+	}
 	path, argv := confine(l, confiner)
 	if err := unix.Exec(path, argv, nil); err != nil {
 		return fmt.Errorf("start %s: %w", l.Bubblewrap, err)

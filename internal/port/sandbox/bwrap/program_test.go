@@ -271,3 +271,13 @@ func appendTo(path, text string) error {
 	}
 	return f.Close()
 }
+
+// A service manager or a script may start the daemon with signals blocked, which a child inherits.
+func TestASignalThatTheDaemonHasBlockedIsHeardInside(t *testing.T) {
+	needBwrap(t)
+	blocked := exec.Command("env", "--block-signal=WINCH", self(t), "-test.run", "^TestAProgramBeginsWithNoSignalIgnoredOrBlocked$", "-test.v")
+	out, err := blocked.CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: TestAProgramBeginsWithNoSignalIgnoredOrBlocked")) {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
