@@ -36,7 +36,9 @@ type Client struct {
 	http   *http.Client
 	// restart starts the daemon again where it went away; nil where that is not this client's to do.
 	restart func(ctx context.Context) error
-	// trusted says whose daemon may answer; nil where the socket's folder has said it.
+	guest   bool // the home is another user's
+	// trusted says whose daemon may answer: what the path has led to may be another place by the time it is dialled. Nil for a socket that is
+	// named by whoever knows it.
 	trusted func(uid int) bool
 }
 
@@ -53,7 +55,7 @@ func New(socket string) *Client {
 }
 
 // Guest reports whether the home is another user's: few verbs are answered there.
-func (c *Client) Guest() bool { return c.trusted != nil }
+func (c *Client) Guest() bool { return c.guest }
 
 // Other is why the daemon, which a keeper has, answers only the verbs that answer any version; nil if it answers all.
 func (c *Client) Other() error {
@@ -69,7 +71,10 @@ func (c *Client) Socket() string {
 	return c.socket
 }
 
-// dial connects; ErrNoDaemon if nobody answers there.
+// errStranger says that a socket is neither the home's owner's nor root's.
+var errStranger = problem.New(problem.Refused, "a stranger answers")
+
+// dial connects; ErrNoDaemon if nobody answers there, errStranger if somebody does who may not.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	socket := c.Socket()
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", socket)
@@ -80,7 +85,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 		return conn, err
 	}
 	if uid, ok := peer.UID(conn); !ok || !c.trusted(uid) {
-		return nil, errors.Join(problem.Errorf(problem.Refused, fmt.Sprintf("ls -l %q", socket), "who answers on %q is neither the home's owner nor root", socket), conn.Close())
+		return nil, errors.Join(problem.Case(errStranger, fmt.Sprintf("ls -l %q", socket), "who answers on %q is neither the home's owner nor root", socket), conn.Close())
 	}
 	return conn, nil
 }
@@ -135,6 +140,8 @@ func (c *Client) broken(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case errors.Is(err, ErrNoDaemon):
 		return err
+	case errors.Is(err, errStranger):
+		return unwrapURL(err)
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport daemon status", "%w: no answer on %q: %w", errGone, c.Socket(), unwrapURL(err))
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -495,6 +496,63 @@ func TestASocketInAFolderThatOthersMayWriteIsNotTrusted(t *testing.T) {
 	}
 	if _, err := s.Dial(t.Context(), home); problem.KindOf(err) != problem.Refused {
 		t.Errorf("got %v", err)
+	}
+}
+
+// listenAs listens at path as another user would, whoever owns the folder: what leads to it may have led elsewhere a moment ago.
+func listenAs(t *testing.T, uid int, path string) net.Listener {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can listen as another user")
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close() // the listener has a descriptor of its own
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	same := ^uintptr(0)
+	runtime.LockOSThread() // of this thread alone: as whom a socket was opened is who it was that began to listen
+	defer runtime.UnlockOSThread()
+	_, _, become := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(uid), same)
+	failed := unix.Listen(fd, 5)
+	_, _, back := unix.RawSyscall(unix.SYS_SETRESUID, same, 0, same)
+	if become != 0 || failed != nil || back != 0 {
+		t.Fatal(become, failed, back)
+	}
+	l, err := net.FileListener(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestADaemonThatAnotherUserAnswersForIsNotTrusted(t *testing.T) {
+	s, home := place(t, "")
+	path, err := s.Socket(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := listenAs(t, 65534, path)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Errorf("the other user heard %s", r.URL)
+		_ = json.NewEncoder(w).Encode(api.Daemon{Home: home, API: api.Version, Build: api.Build()})
+	})}
+	go server.Serve(l)
+	defer server.Close()
+
+	if _, err := s.Dial(t.Context(), home); problem.KindOf(err) != problem.Refused {
+		t.Errorf("where ours would be: %v", err)
+	}
+	elsewhere, _ := place(t, "")
+	if _, err := elsewhere.Dial(t.Context(), home); !errors.Is(err, ErrNoDaemon) {
+		t.Errorf("elsewhere: %v", err)
 	}
 }
 

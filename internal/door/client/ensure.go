@@ -47,18 +47,21 @@ const ExitTaken = keeper.ExitTaken
 
 // Dial returns a client of the home's daemon if one answers; ErrNoDaemon otherwise.
 func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
+	first, unusable := p.Socket(home)
 	for _, path := range p.Sockets(home) {
 		err := p.ours(path)
-		if first, e := p.Socket(home); errors.Is(err, fs.ErrNotExist) || err != nil && (e != nil || path != first) {
-			continue // a place that is not ours counts only where ours would be
+		elsewhere := unusable != nil || path != first // a place that is not ours counts only where ours would be
+		if errors.Is(err, fs.ErrNotExist) || err != nil && elsewhere {
+			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		c := New(path)
+		c.trusted = func(uid int) bool { return uid == p.UID || uid == 0 }
 		d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 		c.home, c.pid = home, d.PID
-		if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) { // whose end came between the dial and the answer answers no more
+		if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) || errors.Is(err, errStranger) && elsewhere { // whose end came between the dial and the answer answers no more
 			continue
 		}
 		if err != nil {
@@ -76,7 +79,7 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 func (p Person) dialAsUser(ctx context.Context, home string, whose int) (*Client, error) {
 	for _, path := range listening(usersEnd(home)) {
 		c := New(path)
-		c.home, c.trusted = home, func(uid int) bool { return uid == whose || uid == 0 }
+		c.home, c.guest, c.trusted = home, true, func(uid int) bool { return uid == whose || uid == 0 }
 		d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 		if err != nil || d.Home != home { // another user may have put one there: it is none
 			continue
