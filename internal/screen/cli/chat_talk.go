@@ -23,6 +23,7 @@ import (
 const (
 	chatHistory = 20                     // messages of before that are shown
 	chatTick    = 200 * time.Millisecond // what moves by itself is drawn so often
+	leaveTime   = 2 * time.Second        // for looking whether a card waits for whoever leaves
 	lookForTime = 2 * time.Second        // how often a stopped daemon is looked for; none is started by that
 	pasteOn     = "\x1b[?2004h"          // the terminal marks what is pasted
 	pasteOff    = "\x1b[?2004l"
@@ -52,11 +53,11 @@ func talkWith(ctx context.Context, a *app, c *client.Client, group string) error
 	fmt.Fprint(a.Out, pasteOn)
 	defer fmt.Fprint(a.Out, pasteOff)
 
-	t := &talk{app: a, client: c, group: group, foot: foot{w: a.Out}, seen: map[string]bool{}, open: map[string]api.Message{}, woken: make(chan struct{}, 1)}
+	t := &talk{app: a, client: c, group: group, foot: foot{w: a.Out}, seen: map[string]bool{}, cards: map[string]bool{}, open: map[string]api.Message{}, woken: make(chan struct{}, 1)}
 	err = t.loop(ctx, keys, signals)
 	t.foot.clear()
 	if err == nil {
-		t.leave()
+		t.leave(ctx)
 	}
 	return err
 }
@@ -74,6 +75,7 @@ type talk struct {
 	ready   bool // what was there before is on the screen
 	history []api.ChatLine
 	seen    map[string]bool        // messages that are on the screen, of both directions
+	cards   map[string]bool        // changes that a card here is about, answered or not
 	open    map[string]api.Message // that have not come to their end
 	last    time.Time              // of what was shown
 
@@ -179,6 +181,9 @@ func (t *talk) watch(ctx context.Context, lines chan<- chatNews) {
 // hear shows one line of the chat. The rows are what counts: a message is shown once, by its id.
 func (t *talk) hear(h chatNews) {
 	l := h.line
+	if l.Out != nil && l.Out.Change != "" {
+		t.cards[l.Out.Change] = true
+	}
 	switch {
 	case errors.Is(h.err, client.ErrStopped):
 		t.quiet()
@@ -489,8 +494,8 @@ func (t *talk) tell(ctx context.Context, text string) error {
 	return nil
 }
 
-// leave says what goes on without the terminal.
-func (t *talk) leave() {
+// leave says what goes on without the terminal, and which card of this chat waits for the person.
+func (t *talk) leave(ctx context.Context) {
 	s := t.sheet(t.Err)
 	waiting := 0
 	for _, m := range t.open {
@@ -498,10 +503,37 @@ func (t *talk) leave() {
 			waiting++
 		}
 	}
-	if waiting > 0 {
+	asked, err := t.waitingCards(ctx)
+	switch {
+	case waiting > 0:
 		s.line("%s goes on without this terminal with %s of yours", t.group, count(waiting, "message"))
-	} else {
+	case len(asked) == 0 && err == nil:
 		s.line("you left; nothing of yours waits for %s", t.group)
+	default:
+		s.line("you left")
+	}
+	for _, c := range asked {
+		left := ""
+		if c.State == api.InTrial {
+			left = ", " + duration(c.Trial.Left().Truncate(time.Second)) + " left"
+		}
+		s.line("%s waits for your answer%s: %s", c.ID, left, t.command(wayOn(c)))
 	}
 	fmt.Fprintf(t.Err, "to come back: %s\n", t.command("sallyport chat "+t.group))
+}
+
+// waitingCards are the changes of this chat's cards that wait for a person now. A daemon that was stopped is not started by that.
+func (t *talk) waitingCards(ctx context.Context) (asked []api.Change, err error) {
+	if len(t.cards) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	rows, err := client.Call(ctx, t.client, api.ChangeList, api.Filter{States: []string{api.AwaitingApproval, api.InTrial, api.Blocked, api.RollbackFailed}, Limit: lookedUp})
+	for _, c := range rows {
+		if t.cards[c.ID] && waitsForPerson(c) {
+			asked = append(asked, c)
+		}
+	}
+	return asked, err
 }

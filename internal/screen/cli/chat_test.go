@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/problem"
 	"sallyport/internal/base/zone"
 	"sallyport/internal/door/api"
 )
@@ -271,6 +272,41 @@ func TestWhatCameOfAnAnswerAboutAStrangerIsTold(t *testing.T) {
 	s.press("/quit\n")
 	if code := s.leaves(); code != exitDone || strings.Count(d.told(), `answer qst-00000001{"text":"allow"}`) != 2 {
 		t.Errorf("exit %d told %s", code, d.told())
+	}
+}
+
+func TestWhoLeavesIsToldWhichCardOfTheChatWaitsForThem(t *testing.T) {
+	card := out("out-00000007", api.LaneNotice, 2, "May it land?")
+	card.Out.Card, card.Out.Change, card.Out.Digits = "approval", "chg-00000001", 11
+	onTrial := api.Trial{Handshake: api.Message1Sent, LeftMS: 90_000}
+	for name, c := range map[string]struct {
+		change api.Change
+		err    error
+		want   string
+	}{
+		"a yes":            {change: api.Change{ID: "chg-00000001", State: api.AwaitingApproval}, want: "you left\nchg-00000001 waits for your answer: sallyport approve chg-00000001\n"},
+		"a trial":          {change: api.Change{ID: "chg-00000001", State: api.InTrial, Trial: &onTrial}, want: "you left\nchg-00000001 waits for your answer, 1m30s left: sallyport confirm chg-00000001\n"},
+		"it was answered":  {change: api.Change{ID: "chg-00000001", State: api.Landing}, want: "you left; nothing of yours waits for echo\n"},
+		"of another chat":  {change: api.Change{ID: "chg-00000002", State: api.AwaitingApproval}, want: "you left; nothing of yours waits for echo\n"},
+		"it is not known":  {err: problem.Errorf(problem.Unavailable, "", "no"), want: "you left\n"},
+		"it asks no more":  {change: api.Change{ID: "chg-00000001", State: api.InTrial, Trial: &api.Trial{Handshake: api.Confirmed}}, want: "you left; nothing of yours waits for echo\n"},
+		"it cannot return": {change: api.Change{ID: "chg-00000001", State: api.RollbackFailed}, want: "you left\nchg-00000001 waits for your answer: sallyport change show chg-00000001\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t)
+			d.detail.Change = c.change
+			d.rooms = []room{{before: []api.ChatLine{card, ready}, feed: make(chan api.ChatLine)}}
+			s := d.sit(t, "chat", "echo")
+			s.see(`this is card 11`)
+			d.mu.Lock()
+			d.err = c.err
+			d.mu.Unlock()
+			s.press("/quit\n")
+			if shown := strings.ReplaceAll(s.see("to come back: sallyport"), "\r", ""); !strings.Contains(shown, c.want+"to come back") {
+				t.Errorf("shown: %q", shown)
+			}
+			s.leaves()
+		})
 	}
 }
 
