@@ -187,6 +187,9 @@ func (a *Answers) tellYes(ctx context.Context, tx store.Tx, row change.Row, aske
 	if given >= of {
 		text = fmt.Sprintf("%s approved %s: %d of %d. It lands once the owner has approved it, too.", inert.Short(by.Name, 60), row.ID, given, of)
 	}
+	if asked.Message != "" {
+		text += " It is to land as: " + inert.Short(asked.Message, 200)
+	}
 	said := row
 	said.Reason = w.said()
 	if err := a.Append(ctx, tx, &said, ledger.Move{By: by, Subject: string(asked.ID), Reason: said.Reason}, "approved, with others to come", ledger.Now()); err != nil {

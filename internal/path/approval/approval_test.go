@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/rule/right"
 	"sallyport/internal/who/person"
 	"sallyport/internal/who/question"
 	"sallyport/internal/who/question/questiontest"
@@ -129,6 +130,42 @@ func TestTheOwnerSaysYesToWhatTheyRead(t *testing.T) {
 	a := tx.rows()[0]
 	if a.Decision != approval.Approved || *a.By != ada || a.Via != approval.ViaCommandLine || !a.At.Equal(at) || a.Digest != p.Digest || a.Kind != question.Swap {
 		t.Errorf("recorded %+v", a)
+	}
+}
+
+func TestAYesLeavesWhatOneBeforeItSaidOfTheCommit(t *testing.T) {
+	bob := audit.Actor{Kind: "person", Name: "bob", UID: 1001, Person: "psn-0000bob0"}
+	type of struct {
+		message  string
+		unsigned bool
+	}
+	for name, test := range map[string]struct{ first, second, want of }{
+		"nothing is said":              {},
+		"the first says it":            {first: of{"as ada words it", true}, want: of{"as ada words it", true}},
+		"the second says it":           {second: of{"as bob words it", true}, want: of{"as bob words it", true}},
+		"each says one thing":          {first: of{unsigned: true}, second: of{message: "as bob words it"}, want: of{"as bob words it", true}},
+		"the last words are those":     {first: of{message: "as ada words it"}, second: of{message: "as bob words it"}, want: of{message: "as bob words it"}},
+		"one word stays, one is added": {first: of{message: "as ada words it"}, second: of{unsigned: true}, want: of{"as ada words it", true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := offer("chg-1", 1, "t")
+			tx, _ := asked(t, p)
+			for i, by := range []audit.Actor{ada, bob} {
+				s, said := yes(p), []of{test.first, test.second}[i]
+				s.By, s.Message, s.Unsigned = by, said.message, said.unsigned
+				s.Need = right.Only(ada.Person, bob.Person)
+				s.Need.Yeses = 2
+				if err := approval.Record(t.Context(), tx, s); err != nil {
+					t.Fatal(err)
+				}
+				if decided := tx.pending() == 0; decided != (i == 1) {
+					t.Fatalf("after yes %d: %+v", i+1, tx.rows())
+				}
+			}
+			if a := tx.rows()[0]; a.Decision != approval.Approved || a.Message != test.want.message || a.Unsigned != test.want.unsigned {
+				t.Errorf("recorded %+v", a)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,8 +40,8 @@ type Saying struct {
 	Via     string
 	At      time.Time
 
-	Message  string // what the commit is to say; "" = what the card shows
-	Unsigned bool   // it may land unsigned where the repository would have it signed
+	Message  string // what the commit is to say; "" = what a yes before this one said, else what the card shows
+	Unsigned bool   // it may land unsigned where the repository would have it signed; false = as a yes before this one said
 }
 
 // Record notes a yes to exactly the digest that was read, once. Where several are needed it waits for the others.
@@ -83,7 +84,8 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 	case current.Digest != a.Digest || current.Number != a.Proposal:
 		return superseded(a, a.Digest)
 	}
-	if err := tx.NoteYes(ctx, a.ID, s.Message, s.Unsigned); err != nil {
+	// A yes that says nothing of the commit leaves what one before it said.
+	if err := tx.NoteYes(ctx, a.ID, cmp.Or(s.Message, a.Message), s.Unsigned || a.Unsigned); err != nil {
 		return fmt.Errorf("approve %s: %w", s.ID, err)
 	}
 	return a.decide(ctx, tx, Approved, question.Saying{Need: s.Need, By: s.By, Via: s.Via, At: s.At})

@@ -92,7 +92,7 @@ Looking decides nothing. While an answer is wanted, the last lines name the comm
 					printAdmission(a, s, q)
 					return
 				}
-				printCard(s, q.Approval.Change, q.Proposal)
+				printAsked(s, q)
 				s.line("")
 				line := fmt.Sprintf("%s %s", q.Approval.ID, q.Approval.Decision)
 				if q.Approval.By != nil {

@@ -103,7 +103,7 @@ func approve(ctx context.Context, a *app, ref string, yes bool, digest string, w
 		return followThrough(ctx, a, c, q.Approval.Change, manner{trial: trialAsked})
 	}
 	if !a.json {
-		printCard(a.sheet(a.Err), q.Approval.Change, q.Proposal)
+		printAsked(a.sheet(a.Err), q)
 	}
 	with.Of, with.Digest = q.Approval.ID, q.Proposal.Digest
 	said, err := client.Call(ctx, c, api.ApprovalApprove, with)

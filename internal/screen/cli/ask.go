@@ -37,7 +37,7 @@ func askApproval(ctx context.Context, a *app, c *client.Client, ref string, with
 		}
 		sheet := a.sheet(a.Out)
 		sheet.folds = true
-		printCard(sheet, q.Approval.Change, q.Proposal)
+		printAsked(sheet, q)
 		printShortDiff(ctx, c, sheet, q.Approval.Change)
 		decided, later, err := readDecision(ctx, a, c, q, with, signals)
 		switch {

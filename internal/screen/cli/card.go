@@ -38,6 +38,20 @@ func printCard(s sheet, change string, p api.Proposal) {
 	s.line("%s", s.dim("digest "+short(p.Digest)+"  rules "+short(p.Policy)))
 }
 
+// printAsked shows the card of an approval, and what a yes that was given already has said of the commit.
+func printAsked(s sheet, q api.Question) {
+	printCard(s, q.Approval.Change, q.Proposal)
+	if q.Approval.Decision != api.Pending {
+		return
+	}
+	if m := q.Approval.Message; m != "" {
+		s.rows("a yes before yours has it land as: ", "  ", s.bold(inert.Line(m)))
+	}
+	if q.Approval.Unsigned {
+		s.line("a yes before yours has it land unsigned")
+	}
+}
+
 // printWords quotes an agent below a line that says whose words they are.
 func printWords(s sheet, whose, words string) {
 	if words == "" {

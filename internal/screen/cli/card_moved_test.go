@@ -60,3 +60,26 @@ func TestAChangeThatDoesNotFitItsBranchIsToBeRedoneBeforeItIsApproved(t *testing
 		}
 	}
 }
+
+func TestWhoIsAskedSecondReadsWhatTheFirstYesSaysOfTheCommit(t *testing.T) {
+	said := api.Approval{Change: "chg-00000001", Decision: api.Pending, Message: "as ada\x1b[31m words it", Unsigned: true}
+	for name, test := range map[string]struct {
+		alter func(*api.Approval)
+		shown bool
+	}{
+		"a yes was given": {func(*api.Approval) {}, true},
+		"none was given":  {func(a *api.Approval) { a.Message, a.Unsigned = "", false }, false},
+		"all is said":     {func(a *api.Approval) { a.Decision = "approved" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, out := said, bytes.Buffer{}
+			test.alter(&a)
+			printAsked(sheet{w: &out, width: 100}, api.Question{Approval: a})
+			for _, words := range []string{"a yes before yours has it land as: as ada\\x1b[31m words it\n", "a yes before yours has it land unsigned\n"} {
+				if strings.Contains(out.String(), words) != test.shown {
+					t.Errorf("%q is shown: %v\n%s", words, !test.shown, out.String())
+				}
+			}
+		})
+	}
+}
