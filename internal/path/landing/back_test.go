@@ -1,9 +1,11 @@
 package landing_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -230,5 +232,37 @@ func TestABranchWhoseTakingBackFailedIsTakenBackLater(t *testing.T) {
 	}
 	if left := residue(t, r); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestPackedBranchesKeepTheirRightsAndTheirGroup when one is taken out of them: in a repository that is shared, others write them too.
+func TestPackedBranchesKeepTheirRightsAndTheirGroup(t *testing.T) {
+	for name, want := range map[string]os.FileMode{"shared": 0o664, "shut": 0o400} {
+		t.Run(name, func(t *testing.T) {
+			r, o := plain(t)
+			o.Branch, o.WorkTree, o.New = "team/new", false, true
+			at, group, packed := filepath.Join(r.CommonDir, "packed-refs"), os.Getgid(), os.FileInfo(nil)
+			l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, func() {
+				gitIn(t, r.Top, "", "pack-refs", "--all")
+				if os.Geteuid() == 0 {
+					group = 54321
+				}
+				err := errors.Join(os.Lchown(at, -1, group), os.Chmod(at, want))
+				if packed, _ = os.Lstat(at); err != nil {
+					t.Error(err)
+				}
+			})}
+			j := &journal{}
+			if err := attempt(t, l, o, j); err != nil || j.row.State != landing.Undone {
+				t.Fatalf("%v, %+v", err, j.row)
+			}
+			info, err := os.Lstat(at)
+			if err != nil || os.SameFile(info, packed) {
+				t.Fatalf("it was not written anew: %v", err)
+			}
+			if got := int(info.Sys().(*syscall.Stat_t).Gid); info.Mode() != want || got != group {
+				t.Errorf("it is %v, of the group %d; want %v, %d", info.Mode(), got, want, group)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package landing_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,6 +158,40 @@ func TestARecoveryThatTouchesNoFileDoesWithoutTheIndex(t *testing.T) {
 			}
 			if raw, err := os.ReadFile(lock); string(raw) != "theirs" {
 				t.Errorf("their lock holds %q, %v", raw, err)
+			}
+		})
+	}
+}
+
+// TestARecoveryGoesOnPastAPathThatWasAsApprovedAlready: of each path behind it the slots tell how far it is.
+func TestARecoveryGoesOnPastAPathThatWasAsApprovedAlready(t *testing.T) {
+	for _, goesBack := range []bool{false, true} {
+		t.Run(fmt.Sprintf("it goes back: %t", goesBack), func(t *testing.T) {
+			r, o := plain(t)
+			put(t, filepath.Join(r.Top, "a"), "b\n", 0o644) // the first of the paths
+			before, want := look(t, r.Top), landing.Landed
+			j := stopped(t, o, "tree:add")
+			if goesBack {
+				want = landing.Undone
+				rename("mine")(filepath.Join(r.Top, "new/n"))
+			}
+			recoverAll(t, j, disk.Ops{})
+			if j.row.State != want || !goesBack && j.row.Reason != "" {
+				t.Errorf("%s %q, want %s", j.row.State, j.row.Reason, want)
+			}
+			if status := gitIn(t, r.Top, "", "status", "--porcelain"); !goesBack && status != "" {
+				t.Errorf("status %q", status)
+			}
+			after := look(t, r.Top)
+			for _, theirs := range []string{"new", "new/n"} {
+				delete(after.tree, theirs)
+			}
+			after.status = before.status
+			if d := differ(after, before); goesBack && d != "" {
+				t.Error(d)
+			}
+			if left := residue(t, r); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
 			}
 		})
 	}

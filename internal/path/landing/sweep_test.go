@@ -1,6 +1,7 @@
 package landing_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -385,6 +386,40 @@ func TestWhatCannotBeClearedUpKeepsItsRowOpen(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeClearedBesideAPersonsBytesKeepsItsRowOpen: it would be handed to them as theirs.
+func TestWhatCannotBeClearedBesideAPersonsBytesKeepsItsRowOpen(t *testing.T) {
+	r, o := plain(t)
+	other := ""
+	l := &landing.Lander{Host: beside, Ops: meddle("index:write", false, func() {
+		slots, _ := filepath.Glob(filepath.Join(r.GitDir, "sallyport-lnd-*/slots/*"))
+		for _, at := range slots {
+			if raw, _ := os.ReadFile(at); string(raw) == "a\n" {
+				overwrite("late words")(at)
+			}
+		}
+		other = filepath.Join(r.GitDir, "sallyport-"+string(o.Landing), "slots/a..b") // a name that is never removed
+		put(t, other, "", 0o644)
+	})}
+	j := &journal{}
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+	if j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, "a..b") {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if err := os.Remove(strings.Replace(other, "/slots", ".old/slots", 1)); err != nil {
+		t.Fatal(err)
+	}
+	recoverAll(t, j, disk.Ops{})
+	_, kept, _ := strings.Cut(j.row.Reason, "your version of a is kept as ")
+	if raw, err := os.ReadFile(kept); j.row.State != landing.Landed || string(raw) != "late words" {
+		t.Errorf("%s %q: %q, %v", j.row.State, j.row.Reason, raw, err)
+	}
+	if beside, err := os.ReadDir(filepath.Dir(kept)); len(beside) != 1 {
+		t.Errorf("kept beside it: %v, %v", beside, err)
+	}
+}
+
 // TestARowWhoseRepositoryIsAwayIsStrandedAndEndsWhenItIsBack: it cannot be said how it stands, and it is not given up.
 func TestARowWhoseRepositoryIsAwayIsStrandedAndEndsWhenItIsBack(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -433,9 +468,17 @@ func TestARecoveryWaitsForAnotherLandingAndClosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, e := walk(t, r.Top), &ends{}
-	l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-	if done, err := l.Recover(gittest.Context(t), *j.row, e.steps(j)); !errors.Is(err, landing.ErrBusy) || done.State != landing.Journaled || (*e != ends{}) {
-		t.Errorf("%s, %v, closed by %+v", done.State, err, *e)
+	stopping, stop := context.WithCancel(gittest.Context(t))
+	stop()
+	for _, c := range []struct {
+		ctx  context.Context
+		wait time.Duration
+		want error
+	}{{gittest.Context(t), 30 * time.Millisecond, landing.ErrBusy}, {stopping, time.Hour, context.Canceled}} {
+		l := &landing.Lander{Host: beside, Wait: c.wait}
+		if done, err := l.Recover(c.ctx, *j.row, e.steps(j)); !errors.Is(err, c.want) || done.State != landing.Journaled || (*e != ends{}) {
+			t.Errorf("%s, %v, want %v, closed by %+v", done.State, err, c.want, *e)
+		}
 	}
 	if d := differTree(walk(t, r.Top), before); len(d) > 0 {
 		t.Errorf("it changed %q", d)
