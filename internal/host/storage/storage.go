@@ -100,7 +100,8 @@ type Parts struct {
 // Steward looks after what a home has on disk. Only the process that holds the home may have one.
 type Steward struct {
 	Parts
-	turn sync.Mutex // one round at a time
+	turn  sync.Mutex // one round at a time
+	swept swept
 }
 
 // New returns a steward; it touches nothing.
@@ -141,7 +142,7 @@ func (s *Steward) Collect(ctx context.Context, by audit.Actor) (Report, error) {
 // Sweep removes what a crash has left and what has been kept long enough. It is called in the background
 // after a start, and again from time to time.
 func (s *Steward) Sweep(ctx context.Context) error {
-	_, err := s.round(ctx, hand{do: true, by: audit.Host})
+	_, err := s.round(ctx, hand{do: true, doubts: true, by: audit.Host})
 	return err
 }
 
