@@ -244,7 +244,7 @@ var (
 	reachKeys = []string{"googlesearch", "google_search", "googlesearchretrieval", "google_search_retrieval", "enterprisewebsearch", "enterprise_web_search",
 		"urlcontext", "url_context", "googlemaps", "google_maps", "mcpservers", "mcp_servers", "server_url", "connector_id"}
 	// reachTypes begin the types of such tools.
-	reachTypes = []string{"mcp", "web_search", "web_fetch", "web_browser", "browser_search", "openrouter:web", "url_context", "google_search"}
+	reachTypes = []string{"mcp", "web_", "browser", "x_search", "image_search", "builtin_function", "openrouter:web", "url_context", "google_search"}
 	// reachOptions switch such a tool on at the top of a request.
 	reachOptions = []string{"web_search_options", "search_parameters", "plugins", "mcp_servers", "enable_search"}
 	// mediaKeys name what an endpoint fetches for a model to look at.
@@ -252,7 +252,7 @@ var (
 	// thingKeys may hold the thing itself, in base64: that has no colon, and no format begins with what would be two slashes.
 	thingKeys = []string{"file_data", "image", "video", "audio"}
 	// searching are models that search by themselves, as a part of their names.
-	searching = pattern.Of(`:online$|[-/]search(-|$)|deep-?research`)
+	searching = pattern.Of(`:online$|[-/]search(-|$)|deep-?research|(^|/)(sonar|compound)(-|$)`)
 )
 
 // named judges a name in an object.

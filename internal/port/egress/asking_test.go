@@ -61,6 +61,9 @@ func TestAnEndpointDoesNotReachOutForAnAgent(t *testing.T) {
 		// A model that searches, on an endpoint that has others.
 		`{"model":"` + strings.Repeat("a", askTextMax-7) + `:onlineX"}`: whyAskReach, `{"model":"` + strings.Repeat("a", askTextMax-7) + `:online\u0058"}`: whyAskReach, // the beginning of a text counts
 		`{"model":"gpt-4o-search-preview"}`: whyAskReach, `{"model":"gpt-5-search-api"}`: whyAskReach, `{"models":["a/b","a/b:online"]}`: whyAskReach, `{"model":"o3-deep-research"}`: whyAskReach,
+		`{"model":"perplexity/sonar-pro"}`: whyAskReach, `{"model":"groq/compound"}`: whyAskReach, `{"model":"compound-beta-mini"}`: whyAskReach, `{"model":"v/sonarqube-7b"}`: "",
+		`{"tools":[{"type":"x_search"}]}`: whyAskReach, `{"tools":[{"type":"builtin_function","function":{"name":"$web_search"}}]}`: whyAskReach,
+		`{"tools":[{"type":"web_extractor"}]}`: whyAskReach, `{"tools":[{"type":"browser_automation"}]}`: whyAskReach, `{"tools":[{"type":"image_search"}]}`: whyAskReach,
 		`{"model":"research-7b","models":["a/b"],"metadata":{"model":"x:online"}}`: "",
 		// Letters that some readers take for others.
 		`{"toolſ":[{"type":"web_search"}]}`: whyAskReach, `{"tool\u017f":[{"type":"web_search"}]}`: whyAskReach, `{"bac\u212aground":true}`: whyLater,

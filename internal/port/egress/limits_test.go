@@ -222,10 +222,16 @@ func TestANameIsAskedOnceAndWhatItSaysLaterLeadsNowhere(t *testing.T) {
 }
 
 func TestANameOfThisMachineIsNotReachedByItsPublicAddress(t *testing.T) {
-	w := open(t, func(w *world) { w.cfg.Rules = []Rule{{Host: "example.com"}} })
-	w.door.names.own = func() []netip.Addr { return []netip.Addr{publicAddr} }
-	if resp, body := w.send(connect("example.com:443")); resp.StatusCode != http.StatusForbidden || !strings.Contains(body, "an address of this machine") {
-		t.Errorf("%d %s", resp.StatusCode, body)
+	ours := netip.MustParseAddr("93.184.215.14")
+	for _, is := range []netip.Addr{ours, netip.MustParseAddr("64:ff9b::5db8:d70e")} { // by IPv6 alone a resolver names it so
+		w := open(t, func(w *world) {
+			w.cfg.Rules = []Rule{{Host: "example.com"}}
+			w.cfg.Resolve = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{is}, nil }
+		})
+		w.door.names.own = func() []netip.Addr { return []netip.Addr{ours} }
+		if resp, body := w.send(connect("example.com:443")); resp.StatusCode != http.StatusForbidden || !strings.Contains(body, "an address of this machine") {
+			t.Errorf("%s: %d %s", is, resp.StatusCode, body)
+		}
 	}
 	for _, a := range systemAddrs() {
 		if a.IsLoopback() {

@@ -154,9 +154,8 @@ func public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" || a.Is4In6() {
 		return false
 	}
-	if nat64.Contains(a) {
-		b := a.As16()
-		return public(netip.AddrFrom4([4]byte(b[12:])))
+	if to := leadsTo(a); to != a {
+		return public(to)
 	}
 	if a.Is6() && !global.Contains(a) {
 		return false
@@ -167,6 +166,15 @@ func public(a netip.Addr) bool {
 		}
 	}
 	return true
+}
+
+// leadsTo is what an address leads to: behind the well-known NAT64 prefix the IPv4 address in it, else itself.
+func leadsTo(a netip.Addr) netip.Addr {
+	if !nat64.Contains(a) {
+		return a
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
 // allPublic says why a name must not be reached: one address that is not public is enough, whatever the others are.

@@ -59,7 +59,7 @@ func (n *names) lookup(ctx context.Context, a Answer) ([]netip.Addr, Answer) {
 		p.asked, p.addrs = true, slices.Clone(addrs[:min(len(addrs), addrsMax)])
 		p.why = a.Addresses(addrs).Why
 		for _, own := range n.own() {
-			if p.why == "" && slices.Contains(addrs, own) {
+			if p.why == "" && slices.ContainsFunc(addrs, func(a netip.Addr) bool { return leadsTo(a) == leadsTo(own) }) {
 				p.why = "it has an address of this machine"
 			}
 		}
