@@ -19,6 +19,9 @@ import (
 	"unicode/utf8"
 )
 
+// Onward begins what belongs to the line before and had no place in it. No line of a card of the host's begins so, and no line of a diff.
+const Onward = "… "
+
 // Line returns s as one line: newlines and tabs are escaped too.
 func Line(s string) string {
 	return escape(s, "")

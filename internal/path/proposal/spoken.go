@@ -24,9 +24,6 @@ type Spoken struct {
 	Longer bool     `json:"longer"` // and there is more of it
 }
 
-// onward begins the rest of a line that did not fit into the piece before: no line of a diff begins so.
-const onward = "… "
-
 // Speak returns a diff in pieces, cut at lines where that is possible; longer says that there is more of it than was read.
 func Speak(diff string, longer bool) *Spoken {
 	s := Spoken{Diff: []string{}, Longer: longer}
@@ -38,7 +35,7 @@ func Speak(diff string, longer bool) *Spoken {
 		piece := head(rest)
 		s.Diff, rest = append(s.Diff, strings.TrimSuffix(piece, "\n")), rest[len(piece):]
 		if rest != "" && !strings.HasSuffix(piece, "\n") {
-			rest = onward + rest
+			rest = inert.Onward + rest
 		}
 	}
 	return &s

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"sallyport/internal/base/inert"
 )
 
 // Cut returns a text in pieces that are no longer than the platform takes, cut between lines or words where that can be. Nothing of the text
@@ -27,12 +29,8 @@ func (c Can) Cut(text string) (pieces []string) {
 	return pieces
 }
 
-const (
-	// rowMax is how many bytes a line of a card has at the most. Every platform takes as many in one line.
-	rowMax = 240
-	// onward begins what belongs to the line before. No line of a card of the host's begins so, and no line of a diff.
-	onward = "… "
-)
+// rowMax is how many bytes a line of a card has at the most. Every platform takes as many in one line.
+const rowMax = 240
 
 // Rows returns the text of a card in lines that no platform has to cut. A platform would begin the next line with whatever stands there, and
 // that may be words of an agent's or the name of a file. What goes on here is marked.
@@ -45,7 +43,7 @@ func Rows(text string) string {
 				at--
 			}
 			b.WriteString(line[:at] + "\n")
-			line = onward + line[at:]
+			line = inert.Onward + line[at:]
 		}
 		b.WriteString(line)
 	}

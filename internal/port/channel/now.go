@@ -1,10 +1,6 @@
 package channel
 
-import (
-	"context"
-	"fmt"
-	"sync"
-)
+import "sync"
 
 // Now is what messages go out by: a session, or its token. The zero value is none.
 type Now[T comparable] struct {
@@ -27,16 +23,4 @@ func (n *Now[T]) Session() (T, error) {
 		return n.is, ErrAway
 	}
 	return n.is, nil
-}
-
-// Alone refuses a message that is for somebody alone, in another place than theirs. Errors: ErrDead; as of Driver.Direct.
-func Alone(ctx context.Context, d Driver, m Message) error {
-	if m.Account == "" {
-		return nil
-	}
-	to, err := d.Direct(ctx, m.Account)
-	if err == nil && to != m.Place {
-		err = fmt.Errorf("%w: %s is not alone in %s", ErrDead, m.Account, m.Place)
-	}
-	return err
 }
