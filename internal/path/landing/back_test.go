@@ -46,9 +46,7 @@ func TestAWayBackThatFailsKeepsItsRowOpen(t *testing.T) {
 				}
 				return nil
 			})}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != landing.Stranded || j.row.Ended != nil || !strings.Contains(j.row.Reason, "input/output error") {
 				t.Errorf("%s %q, ended %v", j.row.State, j.row.Reason, j.row.Ended)
 			}
@@ -56,12 +54,8 @@ func TestAWayBackThatFailsKeepsItsRowOpen(t *testing.T) {
 			if j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed meanwhile") {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			unchanged(t, r, before)
+			tidy(t, r)
 		})
 	}
 }
@@ -78,9 +72,7 @@ func TestBothVersionsOfAFileThatIsWrittenTwiceWhileItGoesBackAreKept(t *testing.
 		}
 		return nil
 	})}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, l, o, j)
 	if j.row.State != landing.Undone || !once["tree:restore"] || !strings.Contains(j.row.Reason, "new/n was changed meanwhile, and stays as you have it") {
 		t.Errorf("%s %q, restored %t", j.row.State, j.row.Reason, once["tree:restore"])
 	}
@@ -99,15 +91,11 @@ func TestAFileThatIsAsApprovedAlreadyStaysWhenTheRestGoesBack(t *testing.T) {
 	r, o := plain(t)
 	put(t, filepath.Join(r.Top, "a"), "b\n", 0o644)
 	before, j := look(t, r.Top), &journal{}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: failing(func(string) error { return nil })}, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: failing(func(string) error { return nil })}, o, j)
 	if j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed") {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 }
 
 // TestAFileThatAPersonHasBroughtBackThemselvesIsNotToldAsChanged: it is what the way back would have brought.
@@ -123,18 +111,12 @@ func TestAFileThatAPersonHasBroughtBackThemselvesIsNotToldAsChanged(t *testing.T
 				}
 				return nil
 			})}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if !did || j.row.State != landing.Undone || strings.Contains(j.row.Reason, "was changed") {
 				t.Errorf("did %t, %s %q", did, j.row.State, j.row.Reason)
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			unchanged(t, r, before)
+			tidy(t, r)
 		})
 	}
 }
@@ -156,9 +138,7 @@ func TestAnEditThatCouldNotBeGivenBackAtOnceComesBackWithTheRest(t *testing.T) {
 				}
 				return do()
 			}}}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if !edited || !failed || j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "input/output error") {
 				t.Errorf("edited %t, failed %t, %s %q", edited, failed, j.row.State, j.row.Reason)
 			}
@@ -172,9 +152,7 @@ func TestAnEditThatCouldNotBeGivenBackAtOnceComesBackWithTheRest(t *testing.T) {
 			if d := differ(after, before); d != "" {
 				t.Error(d)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -227,12 +205,8 @@ func TestABranchWhoseTakingBackFailedIsTakenBackLater(t *testing.T) {
 	if err != nil || done.State != landing.Undone {
 		t.Errorf("%s %q, %v", done.State, done.Reason, err)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	unchanged(t, r, before)
+	tidy(t, r)
 }
 
 // TestPackedBranchesKeepTheirRightsAndTheirGroup when one is taken out of them: in a repository that is shared, others write them too.

@@ -32,10 +32,7 @@ func TestALockOfThePersonsIsNamedAtTheRequestAndAtTheLanding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, o := make(t)
 			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-			computed, err := l.Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l, o)
 			lock := filepath.Join(r.CommonDir, "refs/heads/main.lock")
 			put(t, lock, "", 0o644)
 			_, request := l.Inspect(gittest.Context(t), r.Project, "main")
@@ -60,21 +57,15 @@ func TestALockOfThePersonsThatComesLastIsWaitedForAndThenLeftInPeace(t *testing.
 	lock := filepath.Join(r.CommonDir, "refs/heads/main.lock")
 	j := &journal{}
 	l := &landing.Lander{Host: beside, Ops: meddle("ref:lock", false, func() { put(t, lock, "", 0o644) }), Wait: 30 * time.Millisecond}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, l, o, j)
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "main.lock") {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
 	if err := os.Remove(lock); err != nil {
 		t.Error("their lock was removed")
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	unchanged(t, r, before)
+	tidy(t, r)
 }
 
 // TestABranchThatMovesAtTheLastMomentIsComputedAnew: nothing is taken back, for nothing was done, and the
@@ -93,17 +84,12 @@ func TestABranchThatMovesAtTheLastMomentIsComputedAnew(t *testing.T) {
 						gitIn(t, r.Top, "", "update-ref", "refs/heads/main", theirs)
 					}
 				})}
-				computed, err := l.Compute(gittest.Context(t), o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				computed := compute(t, l, o)
 				j := &journal{}
 				if done, err := l.Land(gittest.Context(t), computed, j.steps()); !errors.Is(err, landing.ErrStale) || done.State != "" || j.open() {
 					t.Fatalf("%s %v, row %v; want stale, and no open row", done.State, err, j.row)
 				}
-				if left := residue(t, r); len(left) > 0 {
-					t.Errorf("left behind: %q", left)
-				}
+				tidy(t, r)
 				if refs := refsBeside(t, r); refs != "" {
 					t.Errorf("the try has left %s", refs)
 				}
@@ -233,15 +219,11 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 					gitIn(t, r.Top, "", packs...)
 				}
 			})}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != landing.Undone || there(r) != "" {
 				t.Errorf("%s %q, it is at %q", j.row.State, j.row.Reason, there(r))
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
+			unchanged(t, r, before)
 			if out, err := tryGit(r.Top, "", "fsck", "--strict"); err != nil {
 				t.Errorf("fsck: %s", out)
 			}
@@ -257,9 +239,7 @@ func TestABranchThatIsToBeMadeIsMadeByItsLanding(t *testing.T) {
 		lock := filepath.Join(r.CommonDir, "packed-refs.lock")
 		j := &journal{}
 		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, func() { put(t, lock, "", 0o644) }), Wait: 30 * time.Millisecond}
-		if err := attempt(t, l, o, j); err != nil {
-			t.Fatal(err)
-		}
+		lands(t, l, o, j)
 		if j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, lock) {
 			t.Errorf("%s %q", j.row.State, j.row.Reason)
 		}
@@ -309,13 +289,9 @@ func TestAReflogThatIsNoFileIsNotWrittenTo(t *testing.T) {
 	defer end.Close()
 	before := look(t, r.Top)
 	j := &journal{}
-	if err := attempt(t, &landing.Lander{Host: beside}, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside}, o, j)
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "is no file") {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 }

@@ -109,6 +109,24 @@ func attempt(t tb, l *landing.Lander, o landing.Order, j *journal) error {
 	return err
 }
 
+// lands is an attempt that comes about.
+func lands(t tb, l *landing.Lander, o landing.Order, j *journal) {
+	t.Helper()
+	if err := attempt(t, l, o, j); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compute is what comes of an order, which can land.
+func compute(t tb, l *landing.Lander, o landing.Order) landing.Landing {
+	t.Helper()
+	made, err := l.Compute(gittest.Context(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
 func TestACrashAnywhereLeavesOldOrNewExactly(t *testing.T) {
 	for name, order := range map[string]func(repo, landing.Order) landing.Order{
 		"swap": forwardOrder,
@@ -215,10 +233,7 @@ func TestACrashWhileClosingIsRecoveredToTheSameEnd(t *testing.T) {
 	steps := j.steps()
 	steps.Close = func(landing.Landing) error { return errors.New("the database is gone") }
 	l := &landing.Lander{Host: beside}
-	computed, err := l.Compute(gittest.Context(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	computed := compute(t, l, o)
 	if done, err := l.Land(gittest.Context(t), computed, steps); err == nil || done.State != landing.Journaled {
 		t.Fatalf("%s, %v; want an open row", done.State, err)
 	}
@@ -235,9 +250,7 @@ func TestACrashInARecoveryIsRecovered(t *testing.T) {
 	w := makeWorld(t, forwardOrder)
 	_, o := w.copy(t)
 	count := &disktest.Crash{At: -1}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: count.Ops()}, o, &journal{}); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: count.Ops()}, o, &journal{})
 	seen := count.Seen()
 	from := slices.Index(seen, "desk:make")
 	for _, at := range disktest.Sample(t, disktest.Points(t, seen[from:]), 4) {
@@ -317,18 +330,14 @@ func (w *world) judgeEdited(t *testing.T, r repo, j *journal) {
 	if d := differ(got, want); d != "" {
 		t.Errorf("the row says %s %q; differs:\n%s", j.row.State, j.row.Reason, d)
 	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	tidy(t, r)
 }
 
 func indexOf(t *testing.T, w *world, op string) int {
 	t.Helper()
 	_, o := w.copy(t)
 	c := &disktest.Crash{At: -1}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{}); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: c.Ops()}, o, &journal{})
 	return slices.Index(c.Seen(), op)
 }
 
@@ -337,9 +346,7 @@ func TestAFullDiskAtAnyStepIsTakenBackAndNamed(t *testing.T) {
 	w := makeWorld(t, forwardOrder)
 	_, o := w.copy(t)
 	whole := &disktest.Crash{At: -1}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: whole.Ops()}, o, &journal{}); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: whole.Ops()}, o, &journal{})
 	for _, at := range disktest.Sample(t, disktest.Points(t, whole.Seen()), 2) {
 		r, o := w.copy(t)
 		j := &journal{}

@@ -23,10 +23,7 @@ func TestALandingWhoseDiskFillsWhileItLaysOutIsUndone(t *testing.T) {
 		}
 		return do()
 	}}}
-	computed, err := l.Compute(gittest.Context(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	computed := compute(t, l, o)
 	j := &journal{}
 	done, err := l.Land(gittest.Context(t), computed, j.steps())
 	if done.State != landing.Undone {

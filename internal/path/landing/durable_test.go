@@ -34,10 +34,7 @@ func TestWhatALandingMovesIsOnTheDiskBeforeItCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := l.Compute(gittest.Context(t), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := compute(t, l, o)
 		done, err := l.Land(gittest.Context(t), made, (&journal{}).saying())
 		if err != nil || done.State != landing.Landed {
 			t.Fatalf("%s %q, %v", done.State, done.Reason, err)
@@ -95,10 +92,7 @@ func TestAWorkTreeApartIsOnTheDiskToo(t *testing.T) {
 		o := r.order(t, map[string]blob{"edit": text("2\n")})
 		o.Landing = "lnd-0000dead"
 		l := &landing.Lander{Host: beside}
-		made, err := l.Compute(gittest.Context(t), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := compute(t, l, o)
 		if done, err := l.Land(gittest.Context(t), made, (&journal{}).saying()); err != nil || done.State != landing.Landed {
 			t.Fatalf("%s %q, %v", done.State, done.Reason, err)
 		}
@@ -115,10 +109,7 @@ func TestPackedBranchesAreOnTheDiskBeforeTheyAreSwapped(t *testing.T) {
 		pack := func() { gitIn(t, r.Top, "", "pack-refs", "--all", "--no-prune"); disktest.Say("packed") }
 		j := &journal{}
 		l := &landing.Lander{Host: beside, Ops: failingAfterTheBranch(&disktest.Crash{At: -1}, pack)}
-		made, err := l.Compute(gittest.Context(t), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := compute(t, l, o)
 		if done, err := l.Land(gittest.Context(t), made, j.saying()); err != nil || done.State != landing.Undone {
 			t.Errorf("%s %q, %v", done.State, done.Reason, err)
 		}
@@ -162,10 +153,7 @@ func TestWhatIsNotWhatWasComputedIsNotJournaled(t *testing.T) {
 func spoilt(t *testing.T, r repo, o landing.Order) {
 	t.Helper()
 	l := &landing.Lander{Host: beside}
-	made, err := l.Compute(gittest.Context(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := compute(t, l, o)
 	before := look(t, r.Top)
 	for name, spoil := range map[string]func(*landing.Landing){
 		"checks ran on another tree":      func(l *landing.Landing) { l.Checked = l.Head },
@@ -190,9 +178,7 @@ func spoilt(t *testing.T, r repo, o landing.Order) {
 			t.Errorf("%s: %q, %v, row %+v; want an error and no row", name, done.State, err, j.row)
 		}
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 	if refs := refsBeside(t, r); refs != "" {
 		t.Errorf("the tries have left %s", refs)
 	}

@@ -337,6 +337,22 @@ func residue(t tb, r repo) []string {
 	return append(left, found...)
 }
 
+// tidy fails if a landing has left anything behind.
+func tidy(t tb, r repo) {
+	t.Helper()
+	if left := residue(t, r); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// unchanged fails unless a repository is as it was.
+func unchanged(t tb, r repo, before picture) {
+	t.Helper()
+	if d := differ(look(t, r.Top), before); d != "" {
+		t.Errorf("%s", d)
+	}
+}
+
 func put(t tb, path, body string, perm os.FileMode) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

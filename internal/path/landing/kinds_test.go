@@ -88,9 +88,7 @@ func TestAsRootWhatIsKeptOfAFileIsForItsOwner(t *testing.T) {
 				}
 			})}
 			j := &journal{}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			_, at, _ := strings.Cut(j.row.Reason, " is kept as ")
 			if raw, err := os.ReadFile(at); j.row.State != landing.Landed || string(raw) != "late words" {
 				t.Fatalf("%s %q: %q, %v", j.row.State, j.row.Reason, raw, err)
@@ -161,9 +159,7 @@ func TestALinkedWorkTreeIsLandedOn(t *testing.T) {
 	if log := gitIn(t, top, "", "reflog", "-1", "--format=%gs", "HEAD"); log != "sallyport: land chg-test0001" {
 		t.Errorf("reflog of HEAD says %q", log)
 	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	tidy(t, r)
 }
 
 func TestModesMeanNothingWhereTheRepositorySaysSo(t *testing.T) {
@@ -323,15 +319,11 @@ func TestAFolderThatGoesComesBackAsItWas(t *testing.T) {
 		}
 		return do()
 	}}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: ops}, o, j)
 	if !emptied || j.row.State != landing.Undone {
 		t.Errorf("emptied %t, %s %q", emptied, j.row.State, j.row.Reason)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 	value := make([]byte, 64)
 	for name, want := range marks {
 		if n, err := unix.Getxattr(filepath.Join(r.Top, "only/deep"), name, value); err != nil || string(value[:n]) != want {
@@ -414,9 +406,7 @@ func TestABranchThatTheMainWorkTreeHoldsIsNotMovedFromALinkedOne(t *testing.T) {
 	if err := attempt(t, &landing.Lander{Host: beside}, o, &journal{}); !errors.Is(err, landing.ErrBranch) || !strings.Contains(err.Error(), main.CommonDir) {
 		t.Errorf("%v", err)
 	}
-	if d := differ(look(t, main.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, main, before)
 	gitIn(t, main.Top, "", "config", "core.bare", "true")
 	if done := r.land(t, o); gitIn(t, top, "", "rev-parse", "main") != string(done.NewCommit) {
 		t.Error("main did not move")

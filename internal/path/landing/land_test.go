@@ -45,9 +45,7 @@ func TestALandingIsWhatWasApprovedAndNothingElse(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(top, "only")); !os.IsNotExist(err) {
 		t.Error("the emptied folder is still there")
 	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	tidy(t, r)
 	if log := gitIn(t, top, "", "reflog", "-1", "--format=%gs", "HEAD"); log != "sallyport: land chg-test0001" {
 		t.Errorf("reflog of HEAD says %q", log)
 	}
@@ -203,9 +201,7 @@ func TestWhatIsToBeSignedLandsSignedOrNotAtAll(t *testing.T) {
 	if err := attempt(t, &landing.Lander{Host: beside}, o, j); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport approve chg-test0001 --unsigned" || j.row != nil {
 		t.Errorf("%v, next %q, row %+v", err, problem.Of(err).Next, j.row)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 	if refs := refsBeside(t, r); refs != "" {
 		t.Errorf("the try has left %s", refs)
 	}

@@ -205,9 +205,7 @@ func TestWhatCannotGetANameAmongThePersonsObjectsIsNotJournaled(t *testing.T) {
 			if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err == nil || j.row != nil || !strings.Contains(err.Error(), "add to the objects of") {
 				t.Errorf("%v, row %+v", err, j.row)
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
+			unchanged(t, r, before)
 			if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
 				t.Errorf("left: %+v, %v", left, err)
 			}
@@ -234,9 +232,7 @@ func TestAFolderAmongThePersonsObjectsThatStaysStopsTheLanding(t *testing.T) {
 	if err := (&landing.Lander{}).ClearAside(gittest.Context(t), r.Project); err != nil {
 		t.Error(err)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 	if left, err := landing.Desks(r.Project); err != nil || len(left) != 0 {
 		t.Errorf("left: %+v, %v", left, err)
 	}
@@ -259,10 +255,7 @@ func TestWhatAPersonsGitCollectsBeforeTheBranchNamesItIsBroughtAgain(t *testing.
 			if when != "journal" {
 				l.Ops = meddle(when, true, collect)
 			}
-			computed, err := l.Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l, o)
 			j := &journal{}
 			steps := j.steps()
 			if journaled := steps.Journal; when == "journal" {
@@ -308,10 +301,7 @@ func TestWhatIsTornAmongThePersonsObjectsDoesNotCountAsLanded(t *testing.T) {
 			} else {
 				tear()
 			}
-			computed, err := l.Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l, o)
 			done, err := l.Land(gittest.Context(t), computed, (&journal{}).steps())
 			if shown, unreadable := tryGit(r.Top, "", "show", "main:new"); done.State == landing.Landed && unreadable != nil {
 				t.Errorf("it landed, says the row, and git says %s", shown)

@@ -131,10 +131,7 @@ func TestNoLandingLeavesAFileOfARepositoryOpen(t *testing.T) {
 		},
 		"somebody holds it": func(t *testing.T) (repo, func()) {
 			r, o := plain(t)
-			computed, err := l().Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l(), o)
 			return r, func() {
 				folder, err := os.Open(r.CommonDir)
 				if err != nil {
@@ -151,10 +148,7 @@ func TestNoLandingLeavesAFileOfARepositoryOpen(t *testing.T) {
 		},
 		"refused": func(t *testing.T) (repo, func()) {
 			r, o := plain(t)
-			computed, err := l().Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l(), o)
 			put(t, filepath.Join(r.Top, "d2f/mine"), "mine", 0o644)
 			return r, func() {
 				if _, err := l().Compute(gittest.Context(t), o); !errors.Is(err, landing.ErrDirty) {

@@ -68,9 +68,7 @@ func TestAPersonWhoEditsMeanwhileLosesNothing(t *testing.T) {
 			path := filepath.Join(r.Top, c.path)
 			j := &journal{}
 			l := &landing.Lander{Host: beside, Ops: meddle(c.op, c.after, func() { c.do(path) })}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != c.want {
 				t.Errorf("%s %q, want %s", j.row.State, j.row.Reason, c.want)
 			}
@@ -93,9 +91,7 @@ func TestAPersonWhoEditsMeanwhileLosesNothing(t *testing.T) {
 			} else if status := gitIn(t, r.Top, "", "status", "--porcelain", "--", c.path); status == "" {
 				t.Errorf("git does not see the person's edit of %s", c.path)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -149,9 +145,7 @@ func TestAModeAndAnOwnerThatAPersonGivesMeanwhileStay(t *testing.T) {
 					before = picture{tree: walk(t, r.Top, ".git")}
 				})}
 				j := &journal{}
-				if err := attempt(t, l, o, j); err != nil {
-					t.Fatal(err)
-				}
+				lands(t, l, o, j)
 				if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "somebody changed "+path) {
 					t.Errorf("%s %q", j.row.State, j.row.Reason)
 				}
@@ -196,9 +190,7 @@ func TestALockThatAPersonTakesAsOursIsGivenBackStays(t *testing.T) {
 					return inner.Do(op, do)
 				}}
 				j := &journal{}
-				if err := attempt(t, &landing.Lander{Host: beside, Ops: ops, Wait: 30 * time.Millisecond}, o, j); err != nil {
-					t.Fatal(err)
-				}
+				lands(t, &landing.Lander{Host: beside, Ops: ops, Wait: 30 * time.Millisecond}, o, j)
 				if !meddled || j.row.State != want {
 					t.Errorf("meddled %t, %s %q", meddled, j.row.State, j.row.Reason)
 				}
@@ -227,9 +219,7 @@ func TestALockThatCannotBeGivenBackKeepsItsRowOpen(t *testing.T) {
 				return inner.Do(name, do)
 			}}}
 			j := &journal{}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, "input/output error") {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
@@ -252,15 +242,11 @@ func TestAFileOpenForWritingIsLeftToItsProgram(t *testing.T) {
 	}
 	defer f.Close()
 	j := &journal{}
-	if err := attempt(t, &landing.Lander{Host: beside}, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside}, o, j)
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "has a.txt open for writing") || strings.Contains(j.row.Reason, "was changed") {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 	if _, err := f.WriteString("more"); err != nil {
 		t.Fatal(err)
 	}
@@ -292,9 +278,7 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 			}
 		})
 		j := &journal{}
-		if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
-			t.Fatal(err)
-		}
+		lands(t, &landing.Lander{Host: beside, Ops: ops}, o, j)
 		if slot == "" || j.row.State != landing.Landed || !strings.Contains(j.row.Reason, "your version of a.txt is kept as ") {
 			t.Fatalf("slot %q, %s %q", slot, j.row.State, j.row.Reason)
 		}
@@ -338,9 +322,7 @@ func TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged(t *testing.T) {
 				return err
 			}}}
 			j := &journal{}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != landing.Landed || j.row.Reason != "a was changed meanwhile, and stays as you have it" {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
@@ -396,9 +378,7 @@ func TestWhatAPersonMakesOfANewVersionStaysWhenItIsTakenBack(t *testing.T) {
 				return unix.ENOSPC
 			}}}
 			j := &journal{}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "; "+c.says+" was changed meanwhile, and stays as you have it") {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
@@ -423,9 +403,7 @@ func TestWhatAPersonMakesOfANewVersionStaysWhenItIsTakenBack(t *testing.T) {
 			if d := differ(after, before); d != "" {
 				t.Errorf("not taken back:\n%s", d)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -569,15 +547,11 @@ func TestWhatAPersonStagesMeanwhileIsRefusedAndStays(t *testing.T) {
 			var before picture
 			l := &landing.Lander{Host: beside, Ops: meddle("desk:commit", true, func() { c.do(t, r); before = look(t, r.Top) })}
 			j := &journal{}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, c.words) {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
+			unchanged(t, r, before)
 		})
 	}
 }
@@ -599,9 +573,7 @@ func TestAnEntryThatIsAssumedUnchangedStaysSo(t *testing.T) {
 				return err
 			}}}
 			j := &journal{}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			after := gitIn(t, r.Top, "", "ls-files", "-s", "-v")
 			if fails && (j.row.State != landing.Undone || swaps != 2 || after != before) {
 				t.Errorf("%s %q after %d swaps, and the index has\n%s\nnot\n%s", j.row.State, j.row.Reason, swaps, after, before)
@@ -636,9 +608,7 @@ func TestABranchThatMovesWhileItIsTakenBackIsLeftToWhoMovedIt(t *testing.T) {
 				return err
 			}}}
 			j := &journal{}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if theirs == "" || j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, "got a new commit") {
 				t.Errorf("theirs %q, %s %q", theirs, j.row.State, j.row.Reason)
 			}
@@ -646,9 +616,7 @@ func TestABranchThatMovesWhileItIsTakenBackIsLeftToWhoMovedIt(t *testing.T) {
 			if at := gitIn(t, r.Top, "", "rev-parse", "refs/heads/"+c.branch); at != theirs {
 				t.Errorf("%s is at %s, and theirs is %s", c.branch, at, theirs)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -698,9 +666,7 @@ func TestAGitDirectoryOnAnotherFileSystemWorks(t *testing.T) {
 	if filepath.Dir(j.row.Staging) != r.Top {
 		t.Errorf("staged in %q", j.row.Staging)
 	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	tidy(t, r)
 	r.land(t, r.back(t, *j.row))
 	if d := differ(look(t, r.Top), before); !strings.HasPrefix(d, "refs:") || strings.Count(d, "\n") != 3 {
 		t.Errorf("after rolling back, more than the branch differs:\n%s", d)
@@ -710,9 +676,7 @@ func TestAGitDirectoryOnAnotherFileSystemWorks(t *testing.T) {
 func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
 	_, o := separate(t)
 	whole := &disktest.Crash{At: -1}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: whole.Ops()}, o, &journal{}); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: whole.Ops()}, o, &journal{})
 	for _, at := range disktest.Sample(t, disktest.Points(t, whole.Seen()), 3) {
 		r, o := separate(t)
 		before := look(t, r.Top)
@@ -724,9 +688,7 @@ func TestACrashWithAGitDirectoryOnAnotherFileSystemIsRecovered(t *testing.T) {
 			t.Fatalf("no crash after operation %d", at)
 		}
 		recoverAll(t, j, disk.Ops{})
-		if left := residue(t, r); len(left) > 0 {
-			t.Errorf("left behind: %q", left)
-		}
+		tidy(t, r)
 		if j.row != nil && j.row.State == landing.Landed {
 			r.land(t, r.back(t, *j.row))
 			before.refs = look(t, r.Top).refs
@@ -781,9 +743,7 @@ func TestAPersonWhoBreaksOurLockAndMovesTheBranchKeepsTheirs(t *testing.T) {
 				if out := gitIn(t, r.Top, "", "status", "--porcelain"); out != "" {
 					t.Errorf("status after recovery: %q", out)
 				}
-				if left := residue(t, r); len(left) > 0 {
-					t.Errorf("left behind: %q", left)
-				}
+				tidy(t, r)
 			})
 		}
 	}
@@ -798,18 +758,12 @@ func TestAPersonWhoBreaksOurLockUnderUsIsNotWrittenOver(t *testing.T) {
 			before := look(t, r.Top)
 			j := &journal{}
 			ops := meddle(op, true, func() { os.Remove(filepath.Join(r.GitDir, "index.lock")) })
-			if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, &landing.Lander{Host: beside, Ops: ops}, o, j)
 			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "removed the lock") {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			unchanged(t, r, before)
+			tidy(t, r)
 		})
 	}
 }
@@ -821,9 +775,7 @@ func TestAPersonsGitWaitsForALanding(t *testing.T) {
 	var said string
 	ops := meddle("tree:replace", false, func() { said, _ = tryGit(r.Top, "", "commit", "-qam", "in between") })
 	j := &journal{}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: ops}, o, j)
 	if j.row.State != landing.Landed || !strings.Contains(said, "index.lock") {
 		t.Errorf("%s %q; git said %q", j.row.State, j.row.Reason, said)
 	}
@@ -855,9 +807,7 @@ func TestAnEditThatCameOutJustBeforeACrashGoesBack(t *testing.T) {
 			if j.row.State != landing.Undone || gitIn(t, r.Top, "", "rev-parse", "main") != head {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -873,9 +823,7 @@ func TestAFolderThatAPersonMadeStays(t *testing.T) {
 		overwrite("mine")(filepath.Join(r.Top, "dir/-rf")) // in the way of a file that comes
 	})
 	j := &journal{}
-	if err := attempt(t, &landing.Lander{Host: beside, Ops: ops}, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, &landing.Lander{Host: beside, Ops: ops}, o, j)
 	if st, err := os.Stat(filepath.Join(r.Top, "new")); err != nil || st.Mode().Perm() != 0o700 || j.row.State != landing.Undone {
 		t.Errorf("%v, %v; %s %q", st, err, j.row.State, j.row.Reason)
 	}
@@ -891,9 +839,7 @@ func TestAFolderThatAPersonMovesAwayIsNotMadeAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, l, o, j)
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "dir") || gitIn(t, r.Top, "", "rev-parse", "main") != string(o.Base) {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
@@ -901,9 +847,7 @@ func TestAFolderThatAPersonMovesAwayIsNotMadeAgain(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(walk(t, r.Top, ".git"))); !slices.Equal(got, want) {
 		t.Errorf("there is %q, want %q", got, want)
 	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	tidy(t, r)
 }
 
 // TestAFolderThatAPersonMakesAsOursIsToComeIsUsed: it is theirs as they made it, and what lands goes in there, deeper folders too.
@@ -927,9 +871,7 @@ func TestAFolderThatAPersonMakesAsOursIsToComeIsUsed(t *testing.T) {
 		}
 		return err
 	}}}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, l, o, j)
 	if !did || j.row.State != landing.Landed || j.row.Reason != "" {
 		t.Errorf("met %t, %s %q", did, j.row.State, j.row.Reason)
 	}
@@ -939,9 +881,7 @@ func TestAFolderThatAPersonMakesAsOursIsToComeIsUsed(t *testing.T) {
 	if st, err := os.Stat(made); err != nil || st.Mode().Perm() != 0o700 {
 		t.Errorf("their folder: %v, %v", st, err)
 	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	tidy(t, r)
 }
 
 // TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace: nothing moves, and its lock stays. What they change meanwhile
@@ -968,9 +908,7 @@ func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing
 			return seen.Ops().Around(op, do)
 		}}
 		j := &journal{}
-		if err := attempt(t, &landing.Lander{Host: beside, Ops: ops, Wait: 100 * time.Millisecond}, o, j); err != nil {
-			t.Fatal(err)
-		}
+		lands(t, &landing.Lander{Host: beside, Ops: ops, Wait: 100 * time.Millisecond}, o, j)
 		if ends {
 			if j.row.State != landing.Landed {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
@@ -984,8 +922,6 @@ func TestAGitOfThePersonsThatHasTheIndexIsWaitedForAndThenLeftInPeace(t *testing
 			t.Errorf("their lock holds %q", raw)
 		}
 		os.Remove(lock)
-		if d := differ(look(t, r.Top), before); d != "" {
-			t.Error(d)
-		}
+		unchanged(t, r, before)
 	}
 }

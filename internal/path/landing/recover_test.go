@@ -47,9 +47,7 @@ func TestWhatAPersonUndoesOfABranchThatIsNewIsTold(t *testing.T) {
 			if raw, err := os.ReadFile(filepath.Join(r.Top, c.file)); string(raw) != c.text {
 				t.Errorf("%s holds %q, %v", c.file, raw, err)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -190,9 +188,7 @@ func TestARecoveryGoesOnPastAPathThatWasAsApprovedAlready(t *testing.T) {
 			if d := differ(after, before); goesBack && d != "" {
 				t.Error(d)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -224,15 +220,11 @@ func TestAFileSystemThatCannotExchangeTwoFilesIsNamed(t *testing.T) {
 		return do()
 	}}}
 	j := &journal{}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, l, o, j)
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "cannot exchange two files in one step (renameat2)") {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
+	unchanged(t, r, before)
 }
 
 // TestAttributesThatAreALinkAreNotRead: git does not read them either, and where it leads is nobody's to say.
@@ -257,18 +249,12 @@ func TestAFolderThatCannotBeMadeForABranchIsNamed(t *testing.T) {
 		}
 	})}
 	j := &journal{}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, l, o, j)
 	if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, `make folder "refs/heads/team"`) {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	unchanged(t, r, before)
+	tidy(t, r)
 }
 
 // TestAFolderThatIsMadeForABranchHasTheRightsOfTheOneAbove: whoever shares the repository goes on with it.
@@ -326,19 +312,14 @@ func TestARecoveryThatHasBegunIsFinishedWhoeverLosesInterest(t *testing.T) {
 	if err != nil || done.State != landing.Landed || done.Reason != "" || !began {
 		t.Errorf("%s %q, %v; begun %t", done.State, done.Reason, err, began)
 	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	tidy(t, r)
 }
 
 // TestALandingThatIsJournaledIsFinishedWhoeverLosesInterest: nobody waits any more for what is on its way.
 func TestALandingThatIsJournaledIsFinishedWhoeverLosesInterest(t *testing.T) {
 	r, o := plain(t)
 	l := &landing.Lander{Host: beside}
-	computed, err := l.Compute(gittest.Context(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	computed := compute(t, l, o)
 	ctx, cancel := context.WithCancel(gittest.Context(t))
 	defer cancel()
 	steps := (&journal{}).steps()

@@ -215,13 +215,10 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, o := w.copy(t)
 			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-			computed, err := l.Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l, o)
 			c.make(t, r, &o)
 			before := walk(t, r.Top)
-			_, err = l.Compute(gittest.Context(t), o)
+			_, err := l.Compute(gittest.Context(t), o)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Fatalf("compute says %v, want %v", err, c.want)
 			}
@@ -327,10 +324,7 @@ func TestWhatChangesBetweenComputeAndLandIsRefusedToo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, o := plain(t)
 			l := &landing.Lander{Host: beside, Wait: 30 * time.Millisecond}
-			computed, err := l.Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l, o)
 			meanwhile.do(r)
 			before := walk(t, r.Top)
 			j := &journal{}
@@ -356,18 +350,12 @@ func TestWhatComesToBeConvertedWhileALandingIsUnderWayIsRefused(t *testing.T) {
 			var before picture
 			j := &journal{}
 			l := &landing.Lander{Host: beside, Ops: meddle(name, true, func() { do(r); before = look(t, r.Top) })}
-			if err := attempt(t, l, o, j); err != nil {
-				t.Fatal(err)
-			}
+			lands(t, l, o, j)
 			if j.row.State != landing.Undone || !strings.Contains(j.row.Reason, "a cannot land: git converts it") {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			unchanged(t, r, before)
+			tidy(t, r)
 		})
 	}
 }
@@ -392,10 +380,7 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 			r, o := plain(t)
 			before := look(t, r.Top)
 			l := &landing.Lander{Host: beside}
-			computed, err := l.Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l, o)
 			ctx, cancel := context.WithCancel(gittest.Context(t))
 			defer cancel()
 			no := errors.New("the database is read-only")
@@ -408,9 +393,7 @@ func TestAJournalThatCannotBeWrittenStopsEverything(t *testing.T) {
 			if !errors.Is(err, no) || done.State != "" {
 				t.Errorf("%q, %v", done.State, err)
 			}
-			if d := differ(look(t, r.Top), before); d != "" {
-				t.Error(d)
-			}
+			unchanged(t, r, before)
 			if refs := refsBeside(t, r); refs != "" {
 				t.Errorf("the try has left %s", refs)
 			}
@@ -473,10 +456,7 @@ func TestTwoLandingsAtOnceGoOneAfterTheOther(t *testing.T) {
 		t.Fatalf("the second landing says %v, want busy, and who holds the lock", err)
 	}
 	second := make(chan error, 1)
-	computed, err := (&landing.Lander{Host: beside}).Compute(gittest.Context(t), orders[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	computed := compute(t, &landing.Lander{Host: beside}, orders[1])
 	go func() {
 		_, err := (&landing.Lander{Host: beside}).Land(context.Background(), computed, (&journal{}).steps())
 		second <- err

@@ -103,12 +103,8 @@ func TestANewBranchThatStoppedBeforeItWasMadeIsComputedAnew(t *testing.T) {
 	if err != nil || done.State != landing.Undone || (*e != ends{again: 1}) {
 		t.Errorf("%s %q, %v, closed by %+v", done.State, done.Reason, err, *e)
 	}
-	if d := differ(look(t, r.Top), before); d != "" {
-		t.Error(d)
-	}
-	if left := residue(t, r); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
+	unchanged(t, r, before)
+	tidy(t, r)
 }
 
 // stopAt loses power at the first operation of a name, before it or after it.
@@ -273,10 +269,7 @@ func TestOnlyWhatStoppedAndLeftAllAsItWasIsComputedAnew(t *testing.T) {
 		r, o := plain(t)
 		theirs := gitIn(t, r.Top, "", "commit-tree", "-p", "main", "-m", "theirs", "main^{tree}")
 		l := &landing.Lander{Host: beside, Ops: meddle("desk:commit", true, func() { gitIn(t, r.Top, "", "update-ref", "refs/heads/main", theirs) })}
-		computed, err := l.Compute(gittest.Context(t), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		computed := compute(t, l, o)
 		j, e := &journal{}, &ends{}
 		if done, err := l.Land(gittest.Context(t), computed, e.steps(j)); !errors.Is(err, landing.ErrStale) || (*e != ends{again: 1}) || done.State != "" || done.Ended != nil || done.Reason != "" {
 			t.Errorf("%v, closed by %+v: %+v", err, *e, done)
@@ -289,10 +282,7 @@ func TestOnlyWhatStoppedAndLeftAllAsItWasIsComputedAnew(t *testing.T) {
 		r, o := plain(t)
 		theirs := gitIn(t, r.Top, "", "commit-tree", "-p", "main", "-m", "theirs", "main^{tree}")
 		l := &landing.Lander{Host: beside, Ops: meddle("desk:commit", true, func() { gitIn(t, r.Top, "", "update-ref", "refs/heads/main", theirs) })}
-		computed, err := l.Compute(gittest.Context(t), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		computed := compute(t, l, o)
 		j, no := &journal{}, errors.New("the database is gone")
 		steps := j.steps()
 		steps.Again = func(landing.Landing) error { return no }
@@ -331,9 +321,7 @@ func TestWhatWasDoneBeforeACrashIsTakenBackWithTheRest(t *testing.T) {
 			if d := differ(after, before); d != "" {
 				t.Error(d)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -366,10 +354,7 @@ func TestWhatCannotBeClearedUpKeepsItsRowOpen(t *testing.T) {
 				return do()
 			}}}
 			j, e := &journal{}, &ends{}
-			computed, err := l.Compute(gittest.Context(t), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			computed := compute(t, l, o)
 			done, err := l.Land(gittest.Context(t), computed, e.steps(j))
 			if err != nil || done.State != landing.Stranded || done.Ended != nil || !strings.Contains(done.Reason, "input/output error") || (*e != ends{close: 1}) {
 				t.Errorf("%s %q, ended %v, %v, closed by %+v", done.State, done.Reason, done.Ended, err, *e)
@@ -379,9 +364,7 @@ func TestWhatCannotBeClearedUpKeepsItsRowOpen(t *testing.T) {
 			if j.row.State != c.state || (at == string(o.Base)) != c.head || theirs != "" && at != theirs {
 				t.Errorf("%s %q, main is at %s", j.row.State, j.row.Reason, at)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
@@ -401,9 +384,7 @@ func TestWhatCannotBeClearedBesideAPersonsBytesKeepsItsRowOpen(t *testing.T) {
 		put(t, other, "", 0o644)
 	})}
 	j := &journal{}
-	if err := attempt(t, l, o, j); err != nil {
-		t.Fatal(err)
-	}
+	lands(t, l, o, j)
 	if j.row.State != landing.Stranded || !strings.Contains(j.row.Reason, "a..b") {
 		t.Errorf("%s %q", j.row.State, j.row.Reason)
 	}
@@ -448,9 +429,7 @@ func TestARowWhoseRepositoryIsAwayIsStrandedAndEndsWhenItIsBack(t *testing.T) {
 			if done, err = l.Recover(gittest.Context(t), *j.row, j.steps()); err != nil || done.State != landing.Landed || done.Unfinished() || done.Reason != "" {
 				t.Errorf("%s %q, %v", done.State, done.Reason, err)
 			}
-			if left := residue(t, r); len(left) > 0 {
-				t.Errorf("left behind: %q", left)
-			}
+			tidy(t, r)
 		})
 	}
 }
