@@ -1,7 +1,6 @@
 package discord_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,110 +21,70 @@ func TestDiscordKeepsWhatChannelsPromise(t *testing.T) {
 	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return open(t) })
 }
 
-// heard is what a host hears.
-type heard struct {
-	driver channel.Driver
-	ready  chan channel.Self
-	events chan channel.Event
-	lost   chan string
-	moved  chan string
-	done   chan error
-	cancel context.CancelFunc
-}
-
-// run listens until the test ends; take may refuse.
-func run(t *testing.T, d channel.Driver, cursor string, take func() error) *heard {
-	t.Helper()
-	h := &heard{
-		driver: d, ready: make(chan channel.Self, 10), events: make(chan channel.Event, 100), lost: make(chan string, 10), moved: make(chan string, 10), done: make(chan error, 1),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	h.cancel = cancel
-	go func() {
-		h.done <- d.Run(ctx, channel.Listener{
-			Cursor: cursor,
-			Ready:  func(s channel.Self) { h.ready <- s },
-			Take: func(_ context.Context, e channel.Event) error {
-				if take != nil {
-					if err := take(); err != nil {
-						return err
-					}
-				}
-				h.events <- e
-				return nil
-			},
-			Move: func(_ context.Context, cursor string) error { h.moved <- cursor; return nil },
-			Lost: func(_ context.Context, place string) { h.lost <- place },
-		})
-	}()
-	t.Cleanup(cancel)
-	return h
-}
-
 func TestASessionGoesOnBehindWhatWasTaken(t *testing.T) {
 	f := open(t)
 	tries, tried := 0, make(chan bool, 100)
-	first := run(t, f.Driver(t), "", func() error {
+	first := channeltest.Listen(t, f.Driver(t), "", func(channel.Event) error {
 		tried <- true
 		if tries++; tries > 1 {
 			return errors.New("the host dies")
 		}
 		return nil
 	})
-	<-first.ready
+	<-first.Ready
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "one"})
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "two"})
-	one := <-first.events
+	one := <-first.Events
 	<-tried
 	<-tried
-	first.cancel()
-	if err := <-first.done; err != nil {
+	first.Cancel()
+	if err := <-first.Done; err != nil {
 		t.Fatal(err)
 	}
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "three"})
-	second := run(t, f.Driver(t), one.Cursor, nil)
+	second := channeltest.Listen(t, f.Driver(t), one.Cursor, nil)
 	for _, want := range []string{"two", "three"} {
-		if e := <-second.events; e.Text != want {
+		if e := <-second.Events; e.Text != want {
 			t.Errorf("%q came, not %q", e.Text, want)
 		}
 	}
-	<-second.ready
-	if len(second.lost) != 0 {
+	<-second.Ready
+	if len(second.Lost) != 0 {
 		t.Error("it is said that something is lost")
 	}
 }
 
 func TestWhatAnotherSessionDoesNotTellIsLost(t *testing.T) {
 	f := open(t)
-	first := run(t, f.Driver(t), "", nil)
-	<-first.ready
-	cursor := <-first.moved
-	first.cancel()
-	<-first.done
-	if len(first.lost) != 0 {
+	first := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-first.Ready
+	cursor := <-first.Moved
+	first.Cancel()
+	<-first.Done
+	if len(first.Lost) != 0 {
 		t.Error("something was lost before anybody listened")
 	}
 	f.forget()
-	second := run(t, f.Driver(t), cursor, nil)
-	if err := <-second.done; err == nil {
+	second := channeltest.Listen(t, f.Driver(t), cursor, nil)
+	if err := <-second.Done; err == nil {
 		t.Error("nothing says why the session has ended")
 	}
-	if cursor = <-second.moved; cursor == "" {
+	if cursor = <-second.Moved; cursor == "" {
 		t.Error("the host would go on where nothing goes on")
 	}
-	third := run(t, f.Driver(t), cursor, nil)
-	if place := <-third.lost; place != "" {
+	third := channeltest.Listen(t, f.Driver(t), cursor, nil)
+	if place := <-third.Lost; place != "" {
 		t.Errorf("lost in %q", place)
 	}
-	<-third.ready
+	<-third.Ready
 }
 
 func TestAWishForAnotherConnectionLosesNothing(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "one"})
-	<-h.events
+	<-h.Events
 	f.mu.Lock()
 	for _, s := range f.sessions {
 		s.conn.WriteJSON(object{"op": 7})
@@ -133,24 +92,24 @@ func TestAWishForAnotherConnectionLosesNothing(t *testing.T) {
 	}
 	f.mu.Unlock()
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "two"})
-	if e := <-h.events; e.Text != "two" {
+	if e := <-h.Events; e.Text != "two" {
 		t.Errorf("%+v", e)
 	}
-	if len(h.lost) != 0 || len(h.done) != 0 {
-		t.Errorf("%d lost, %d ended", len(h.lost), len(h.done))
+	if len(h.Lost) != 0 || len(h.Done) != 0 {
+		t.Errorf("%d lost, %d ended", len(h.Lost), len(h.Done))
 	}
 }
 
 func TestWhereASessionWasToBeResumedMayBeGone(t *testing.T) {
 	f := open(t)
-	first := run(t, f.Driver(t), "", nil)
-	<-first.ready
-	words := strings.Fields(<-first.moved)
-	first.cancel()
-	<-first.done
+	first := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-first.Ready
+	words := strings.Fields(<-first.Moved)
+	first.Cancel()
+	<-first.Done
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "meanwhile"})
-	second := run(t, f.Driver(t), words[0]+" "+words[1]+" ws://127.0.0.1:1", nil)
-	if e := <-second.events; e.Text != "meanwhile" || len(strings.Fields(e.Cursor)) != 3 {
+	second := channeltest.Listen(t, f.Driver(t), words[0]+" "+words[1]+" ws://127.0.0.1:1", nil)
+	if e := <-second.Events; e.Text != "meanwhile" || len(strings.Fields(e.Cursor)) != 3 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -162,8 +121,8 @@ func TestTheGatewayHearsThatSomebodyListens(t *testing.T) {
 	for beat := int64(500); beat <= 8000; beat *= 2 {
 		f := open(t)
 		f.beat = beat
-		h := run(t, f.Driver(t), "", nil)
-		<-h.ready
+		h := channeltest.Listen(t, f.Driver(t), "", nil)
+		<-h.Ready
 		if err = heardTwice(f, h); err == nil {
 			return
 		}
@@ -172,7 +131,7 @@ func TestTheGatewayHearsThatSomebodyListens(t *testing.T) {
 }
 
 // heardTwice waits for the second beat of a session, or its end.
-func heardTwice(f *fake, h *heard) error {
+func heardTwice(f *fake, h *channeltest.Heard) error {
 	limit := time.After(time.Minute)
 	for {
 		f.mu.Lock()
@@ -183,7 +142,7 @@ func heardTwice(f *fake, h *heard) error {
 		}
 		select {
 		case <-changed:
-		case err := <-h.done:
+		case err := <-h.Done:
 			return err
 		case <-limit:
 			return fmt.Errorf("%d beats in a minute", beats)
@@ -201,7 +160,7 @@ func TestAGatewayThatAnswersNoBeatIsLeft(t *testing.T) {
 			}
 		}
 	}
-	if err := <-run(t, f.Driver(t), "", nil).done; err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := <-channeltest.Listen(t, f.Driver(t), "", nil).Done; err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Error(err)
 	}
 }
@@ -210,7 +169,7 @@ func TestAnEndSaysWhatToDo(t *testing.T) {
 	for code, kind := range map[int]problem.Kind{4004: problem.Denied, 4014: problem.Refused, 4013: problem.Refused, 4011: problem.Refused, 4000: problem.Internal, 1001: problem.Internal} {
 		f := open(t)
 		f.greeting = func(conn *websocket.Conn) bool { closeWith(conn, code); return true }
-		if err := <-run(t, f.Driver(t), "", nil).done; err == nil || problem.KindOf(err) != kind || strings.Contains(err.Error(), "SECRET") {
+		if err := <-channeltest.Listen(t, f.Driver(t), "", nil).Done; err == nil || problem.KindOf(err) != kind || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%d: %v is %s", code, err, problem.KindOf(err))
 		}
 	}
@@ -227,13 +186,13 @@ func TestAnEndSaysWhatToDo(t *testing.T) {
 
 func TestAPressIsAnsweredAlsoWhileItIsNotTaken(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", func() error { return errors.New("not now") })
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", func(channel.Event) error { return errors.New("not now") })
+	<-h.Ready
 	m := channel.Message{Place: "600", Text: "?", Card: &channel.Card{Question: "q1"}}
 	for i := range 12 {
 		m.Card.Options = append(m.Card.Options, channel.Option{Key: fmt.Sprintf("o%d", i), Label: "label"})
 	}
-	id, err := h.driver.Deliver(t.Context(), m)
+	id, err := h.Driver.Deliver(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,14 +207,14 @@ func TestAPressIsAnsweredAlsoWhileItIsNotTaken(t *testing.T) {
 
 func TestAMessageThatWasSentIsNotSentAgain(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	for _, nonce := range []string{"short", strings.Repeat("long", 20)} {
-		first, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Nonce: nonce, Text: "once", ReplyTo: "12"})
+		first, err := h.Driver.Deliver(t.Context(), channel.Message{Place: "500", Nonce: nonce, Text: "once", ReplyTo: "12"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Nonce: nonce, Text: "once", ReplyTo: "press 5"}); err != nil || again != first {
+		if again, err := h.Driver.Deliver(t.Context(), channel.Message{Place: "500", Nonce: nonce, Text: "once", ReplyTo: "press 5"}); err != nil || again != first {
 			t.Errorf("%q, then %q, %v", first, again, err)
 		}
 	}
@@ -266,23 +225,23 @@ func TestAMessageThatWasSentIsNotSentAgain(t *testing.T) {
 
 func TestWhoWritesByAWebHookHasNoAccount(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.mu.Lock()
 	f.event("MESSAGE_CREATE", object{"id": "5", "channel_id": "500", "type": 0, "content": "confirm", "webhook_id": "99", "author": f.user("11", false), "timestamp": "2026-01-02T03:04:05+00:00"})
 	f.mu.Unlock()
-	if e := <-h.events; e.Sender.Account != "" || !e.Sender.Bot || e.Sender.Handle != "webhook 99" {
+	if e := <-h.Events; e.Sender.Account != "" || !e.Sender.Bot || e.Sender.Handle != "webhook 99" {
 		t.Errorf("%+v", e.Sender)
 	}
 }
 
 func TestAThreadBelongsToItsRoom(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	for range 5 {
 		f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Thread: "1", Text: "x"})
-		if e := <-h.events; e.Thread != "71" || e.Place != (channel.Place{Address: "500", Kind: channel.Threaded, Name: "team"}) {
+		if e := <-h.Events; e.Thread != "71" || e.Place != (channel.Place{Address: "500", Kind: channel.Threaded, Name: "team"}) {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -294,22 +253,22 @@ func TestAThreadBelongsToItsRoom(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("it was asked for %d times what the thread is", asked)
 	}
-	if _, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Thread: "71", Text: "there"}); err != nil {
+	if _, err := h.Driver.Deliver(t.Context(), channel.Message{Place: "500", Thread: "71", Text: "there"}); err != nil {
 		t.Fatal(err)
 	}
 	if all := f.Arrived(t, "71"); len(all) != 1 {
 		t.Errorf("%+v", all)
 	}
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "x"})
-	if e := <-h.events; e.Place != (channel.Place{Address: "500", Kind: channel.Threaded, Name: "renamed"}) {
+	if e := <-h.Events; e.Place != (channel.Place{Address: "500", Kind: channel.Threaded, Name: "renamed"}) {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestWhatCannotBeReadIsToldAndHoldsUpNothing(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.mu.Lock()
 	f.event("MESSAGE_CREATE", object{"id": 5})
 	f.event("MESSAGE_CREATE", object{"id": "5", "channel_id": "../users", "type": 0, "content": "x", "author": f.user("11", false), "timestamp": "2026-01-02T03:04:05+00:00"})
@@ -317,28 +276,28 @@ func TestWhatCannotBeReadIsToldAndHoldsUpNothing(t *testing.T) {
 	f.event("MESSAGE_CREATE", object{"id": "6", "channel_id": "500", "type": 7, "content": "", "author": f.user("11", false), "timestamp": "2026-01-02T03:04:05+00:00"})
 	f.mu.Unlock()
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Direct(), Text: "after"})
-	if e := <-h.events; e.Text != "after" {
+	if e := <-h.Events; e.Text != "after" {
 		t.Errorf("%+v", e)
 	}
-	if len(h.lost) != 2 {
-		t.Errorf("%d times lost", len(h.lost))
+	if len(h.Lost) != 2 {
+		t.Errorf("%d times lost", len(h.Lost))
 	}
 }
 
 func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	for _, m := range []channel.Message{
 		{Place: "999", Text: "x"}, {Place: "../x", Text: "x"}, {Place: "500", Thread: "a/b", Text: "x"}, {Place: "500", Text: ""},
 		{Place: "500", Account: "11", Text: "for ann alone"}, {Place: "500", Text: strings.Repeat("*", 1001)},
 	} {
-		if _, err := h.driver.Deliver(t.Context(), m); !errors.Is(err, channel.ErrDead) {
+		if _, err := h.Driver.Deliver(t.Context(), m); !errors.Is(err, channel.ErrDead) {
 			t.Errorf("%.60v: %v", m, err)
 		}
 	}
 	for _, id := range []string{"5", "../5"} {
-		if err := h.driver.Update(t.Context(), id, channel.Message{Place: "500", Text: "x"}); !errors.Is(err, channel.ErrDead) {
+		if err := h.Driver.Update(t.Context(), id, channel.Message{Place: "500", Text: "x"}); !errors.Is(err, channel.ErrDead) {
 			t.Error(err)
 		}
 	}
@@ -347,21 +306,21 @@ func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>blocked", http.StatusForbidden) })
 	}
 	f.mu.Unlock()
-	if _, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Text: "x"}); err == nil || errors.Is(err, channel.ErrDead) {
+	if _, err := h.Driver.Deliver(t.Context(), channel.Message{Place: "500", Text: "x"}); err == nil || errors.Is(err, channel.ErrDead) {
 		t.Errorf("a no of something before Discord: %v", err)
 	}
 }
 
 func TestALimitOfAllIsOneOfAll(t *testing.T) {
 	f := open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.mu.Lock()
 	f.tell = func(string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, 429, object{"retry_after": 2.5, "global": true}) })
 	}
 	f.mu.Unlock()
-	_, err := h.driver.Deliver(t.Context(), channel.Message{Place: "500", Text: "x"})
+	_, err := h.Driver.Deliver(t.Context(), channel.Message{Place: "500", Text: "x"})
 	var later *channel.Later
 	if !errors.As(err, &later) || !later.All {
 		t.Errorf("%v", err)

@@ -1,7 +1,6 @@
 package slack_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,47 +20,10 @@ func TestSlackKeepsWhatChannelsPromise(t *testing.T) {
 	channeltest.Run(t, func(t *testing.T) channeltest.Platform { return slacktest.Open(t) })
 }
 
-// heard is what a host hears.
-type heard struct {
-	driver channel.Driver
-	ready  chan channel.Self
-	events chan channel.Event
-	lost   chan string
-	done   chan error
-	cancel context.CancelFunc
-}
-
-// run listens until the test ends; take may refuse.
-func run(t *testing.T, d channel.Driver, cursor string, take func() error) *heard {
-	t.Helper()
-	h := &heard{driver: d, ready: make(chan channel.Self, 10), events: make(chan channel.Event, 100), lost: make(chan string, 10), done: make(chan error, 1)}
-	ctx, cancel := context.WithCancel(context.Background())
-	h.cancel = cancel
-	go func() {
-		h.done <- d.Run(ctx, channel.Listener{
-			Cursor: cursor,
-			Ready:  func(s channel.Self) { h.ready <- s },
-			Take: func(_ context.Context, e channel.Event) error {
-				if take != nil {
-					if err := take(); err != nil {
-						return err
-					}
-				}
-				h.events <- e
-				return nil
-			},
-			Move: func(context.Context, string) error { return nil },
-			Lost: func(_ context.Context, place string) { h.lost <- place },
-		})
-	}()
-	t.Cleanup(cancel)
-	return h
-}
-
 func TestAnEventIsAcknowledgedOnlyOnceItWasTaken(t *testing.T) {
 	f := slacktest.Open(t)
 	tries, early := 0, 0
-	h := run(t, f.Driver(t), "", func() error {
+	h := channeltest.Listen(t, f.Driver(t), "", func(channel.Event) error {
 		f.Mu.Lock()
 		defer f.Mu.Unlock()
 		early += f.Acked
@@ -70,9 +32,9 @@ func TestAnEventIsAcknowledgedOnlyOnceItWasTaken(t *testing.T) {
 		}
 		return nil
 	})
-	<-h.ready
+	<-h.Ready
 	f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "one"})
-	<-h.events
+	<-h.Events
 	f.Until(t, "it is acknowledged", func() bool { return len(f.Pending) == 0 })
 	if early != 0 || tries != 3 {
 		t.Errorf("%d acknowledged early, after %d tries", early, tries)
@@ -82,44 +44,44 @@ func TestAnEventIsAcknowledgedOnlyOnceItWasTaken(t *testing.T) {
 func TestWhatWasNotAcknowledgedComesAgainUnderItsName(t *testing.T) {
 	f := slacktest.Open(t)
 	taken := make(chan bool, 1)
-	first := run(t, f.Driver(t), "", func() error {
+	first := channeltest.Listen(t, f.Driver(t), "", func(channel.Event) error {
 		select {
 		case taken <- true:
 		default:
 		}
 		return errors.New("the host dies")
 	})
-	<-first.ready
+	<-first.Ready
 	id := f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "one"})
 	<-taken
-	first.cancel()
-	if err := <-first.done; err != nil {
+	first.Cancel()
+	if err := <-first.Done; err != nil {
 		t.Fatal(err)
 	}
-	second := run(t, f.Driver(t), "1700000000.000000", nil)
-	if e := <-second.events; e.ID != id || e.Text != "one" {
+	second := channeltest.Listen(t, f.Driver(t), "1700000000.000000", nil)
+	if e := <-second.Events; e.ID != id || e.Text != "one" {
 		t.Errorf("%+v", e)
 	}
-	if place := <-second.lost; place != "" {
+	if place := <-second.Lost; place != "" {
 		t.Errorf("lost in %q", place)
 	}
 }
 
 func TestTheFirstSessionHasLostNothing(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	if me := <-h.ready; me.Account != "T1/UBOT" || me.Names[0] != "port" {
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	if me := <-h.Ready; me.Account != "T1/UBOT" || me.Names[0] != "port" {
 		t.Errorf("%+v", me)
 	}
-	if len(h.lost) != 0 {
+	if len(h.Lost) != 0 {
 		t.Error("something was lost before anybody listened")
 	}
 }
 
 func TestAnotherConnectionIsOpenedBeforeTheOldOneEnds(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.Mu.Lock()
 	old := f.Sockets[0]
 	old.WriteJSON(object{"type": "disconnect", "reason": "refresh_requested", "debug_info": object{}})
@@ -129,7 +91,7 @@ func TestAnotherConnectionIsOpenedBeforeTheOldOneEnds(t *testing.T) {
 	old.WriteJSON(object{"type": "events_api", "envelope_id": "late", "payload": object{"team_id": "T1", "event": object{"type": "message", "user": "U1", "text": "late", "ts": "1.2", "channel": "C1"}}})
 	f.Pending["late"] = object{}
 	f.Mu.Unlock()
-	if e := <-h.events; e.Text != "late" {
+	if e := <-h.Events; e.Text != "late" {
 		t.Errorf("%+v", e)
 	}
 	f.Mu.Lock()
@@ -139,23 +101,23 @@ func TestAnotherConnectionIsOpenedBeforeTheOldOneEnds(t *testing.T) {
 	for range 20 {
 		f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "new"})
 		select {
-		case e := <-h.events:
+		case e := <-h.Events:
 			if e.Text != "new" {
 				t.Errorf("%+v", e)
 			}
-		case err := <-h.done:
+		case err := <-h.Done:
 			t.Fatalf("the end of the old one has ended the session: %v", err)
 		}
 	}
-	if len(h.lost) != 0 || len(h.ready) != 0 {
-		t.Errorf("%d lost, %d times ready", len(h.lost), len(h.ready))
+	if len(h.Lost) != 0 || len(h.Ready) != 0 {
+		t.Errorf("%d lost, %d times ready", len(h.Lost), len(h.Ready))
 	}
 }
 
 func TestWhatCannotBeReadIsAcknowledgedAndTold(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.Mu.Lock()
 	f.Push("events_api", object{"team_id": "T1", "event": object{"type": "message", "channel": 5}}, 0)
 	f.Push("events_api", object{"team_id": "T1", "event": object{"type": "something_new", "of": object{}}}, 0)
@@ -166,56 +128,56 @@ func TestWhatCannotBeReadIsAcknowledgedAndTold(t *testing.T) {
 	f.Event("C1", object{"type": "message", "subtype": "message_changed", "ts": "1.3", "channel": "C1", "message": m, "previous_message": m})
 	f.Mu.Unlock()
 	f.Until(t, "all is acknowledged", func() bool { return len(f.Pending) == 0 && f.Acked == 6 })
-	if len(h.events) != 0 || len(h.lost) != 1 {
-		t.Errorf("%d events, %d lost", len(h.events), len(h.lost))
+	if len(h.Events) != 0 || len(h.Lost) != 1 {
+		t.Errorf("%d events, %d lost", len(h.Events), len(h.Lost))
 	}
 }
 
 func TestWhoIsOfAnotherTeamIsAnotherAccount(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.Mu.Lock()
 	f.Event("C1", object{"type": "message", "user": "U1", "user_team": "T2", "text": "confirm", "ts": "1.1", "channel": "C1"})
 	f.Mu.Unlock()
-	if e := <-h.events; e.Sender.Account != "T2/U1" {
+	if e := <-h.Events; e.Sender.Account != "T2/U1" {
 		t.Errorf("%+v", e.Sender)
 	}
 }
 
 func TestAPersonWhoSharesSaysWhoseWordsItAre(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	share := []object{{"is_share": true, "author_name": "carl", "text": "confirm &amp; go"}}
 	f.Mu.Lock()
 	f.Event("C1", object{"type": "message", "user": "U1", "text": "", "ts": "1.1", "channel": "C1", "attachments": share})
 	f.Event("C1", object{"type": "message", "user": "U1", "text": "look", "ts": "1.2", "channel": "C1", "attachments": share})
 	f.Mu.Unlock()
-	if e := <-h.events; !e.Forwarded || e.Text != "confirm & go" {
+	if e := <-h.Events; !e.Forwarded || e.Text != "confirm & go" {
 		t.Errorf("%+v", e)
 	}
-	if e := <-h.events; !e.Forwarded || e.Text != "look" || e.Quote == nil || e.Quote.From != "carl" || e.Quote.Text != "confirm & go" {
+	if e := <-h.Events; !e.Forwarded || e.Text != "look" || e.Quote == nil || e.Quote.From != "carl" || e.Quote.Text != "confirm & go" {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestAnEditAndAPressStandInTheThreadThatTheirMessageBegins(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	for _, place := range []channel.Place{f.Place(), f.Direct()} {
 		id := f.Say(t, channeltest.Saying{By: f.People()[0], Place: place, Text: "yes"})
-		if e := <-h.events; e.Thread != "" || e.ID != id {
+		if e := <-h.Events; e.Thread != "" || e.ID != id {
 			t.Errorf("%+v", e)
 		}
 		f.Edit(t, place.Address, id, "confirm")
-		card, err := h.driver.Deliver(t.Context(), channel.Message{Place: place.Address, Text: "?", Card: &channel.Card{Question: "q", Options: []channel.Option{{Key: "a", Label: "A"}}}})
+		card, err := h.Driver.Deliver(t.Context(), channel.Message{Place: place.Address, Text: "?", Card: &channel.Card{Question: "q", Options: []channel.Option{{Key: "a", Label: "A"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Press(t, place.Address, card, f.People()[0], "a")
-		edit, press := <-h.events, <-h.events
+		edit, press := <-h.Events, <-h.Events
 		if place.Kind == channel.Direct {
 			id, card = "", ""
 		}
@@ -227,11 +189,11 @@ func TestAnEditAndAPressStandInTheThreadThatTheirMessageBegins(t *testing.T) {
 
 func TestNamesAreAskedForOnce(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	for range 20 {
 		f.Say(t, channeltest.Saying{By: f.People()[0], Place: f.Place(), Text: "x"})
-		<-h.events
+		<-h.Events
 	}
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -242,8 +204,8 @@ func TestNamesAreAskedForOnce(t *testing.T) {
 
 func TestATextFullOfNamesHoldsUpNobody(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	text := ""
 	for i := range 500 {
 		text += fmt.Sprintf("<@U9%d> <#C9%d> ", i, i)
@@ -251,7 +213,7 @@ func TestATextFullOfNamesHoldsUpNobody(t *testing.T) {
 	f.Mu.Lock()
 	f.Event("C1", object{"type": "message", "user": "U1", "text": text, "ts": "1.1", "channel": "C1"})
 	f.Mu.Unlock()
-	if e := <-h.events; e.Sender.Name != "ann" || e.Place.Name != "team" || !strings.HasSuffix(e.Text, "@U9499 #C9499 ") {
+	if e := <-h.Events; e.Sender.Name != "ann" || e.Place.Name != "team" || !strings.HasSuffix(e.Text, "@U9499 #C9499 ") {
 		t.Errorf("%+v", e)
 	}
 	f.Mu.Lock()
@@ -297,10 +259,10 @@ func FuzzPlain(f *testing.F) {
 
 func TestLinksCanBeFollowed(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	text := "see https://x.example/a?b=c&d=(e), or (http://y.example)."
-	if _, err := h.driver.Deliver(t.Context(), channel.Message{Place: "C1", Thread: "1.1", Text: text}); err != nil {
+	if _, err := h.Driver.Deliver(t.Context(), channel.Message{Place: "C1", Thread: "1.1", Text: text}); err != nil {
 		t.Fatal(err)
 	}
 	if a := f.Arrived(t, "C1")[0]; a.Text != text || a.Thread != "1.1" {
@@ -348,12 +310,12 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	}
 
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	f.Mu.Lock()
 	f.Sockets[0].WriteJSON(object{"type": "disconnect", "reason": "link_disabled"})
 	f.Mu.Unlock()
-	if err := <-h.done; problem.KindOf(err) != problem.Refused {
+	if err := <-h.Done; problem.KindOf(err) != problem.Refused {
 		t.Errorf("socket mode is off: %v", err)
 	}
 }
@@ -372,16 +334,16 @@ func TestNoErrorShowsTheTicketOfAConnection(t *testing.T) {
 
 func TestAMessageThatCanNeverArriveIsDead(t *testing.T) {
 	f := slacktest.Open(t)
-	h := run(t, f.Driver(t), "", nil)
-	<-h.ready
+	h := channeltest.Listen(t, f.Driver(t), "", nil)
+	<-h.Ready
 	for _, m := range []channel.Message{
 		{Place: "C9", Text: "x"}, {Place: "C1", Text: ""}, {Place: "C1", Account: "T1/U1", Text: "for ann alone"}, {Place: "D1", Account: "U1", Text: "x"},
 	} {
-		if _, err := h.driver.Deliver(t.Context(), m); !errors.Is(err, channel.ErrDead) {
+		if _, err := h.Driver.Deliver(t.Context(), m); !errors.Is(err, channel.ErrDead) {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
-	if err := h.driver.Update(t.Context(), "1.1", channel.Message{Place: "C1", Text: "x"}); !errors.Is(err, channel.ErrDead) {
+	if err := h.Driver.Update(t.Context(), "1.1", channel.Message{Place: "C1", Text: "x"}); !errors.Is(err, channel.ErrDead) {
 		t.Error(err)
 	}
 }

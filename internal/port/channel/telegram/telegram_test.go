@@ -1,7 +1,6 @@
 package telegram_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,34 +24,15 @@ func TestTelegramKeepsWhatChannelsPromise(t *testing.T) {
 // run listens until the test ends, and hands over what comes.
 func run(t *testing.T, f *telegramtest.Fake, take func(channel.Event) error) (d channel.Driver, events <-chan channel.Event, lost <-chan string) {
 	t.Helper()
-	d = f.Driver(t)
-	came, gone := make(chan channel.Event, 100), make(chan string, 100)
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan bool, 10), make(chan error, 1)
-	go func() {
-		done <- d.Run(ctx, channel.Listener{
-			Ready: func(channel.Self) { ready <- true },
-			Take: func(_ context.Context, e channel.Event) error {
-				if take != nil {
-					if err := take(e); err != nil {
-						return err
-					}
-				}
-				came <- e
-				return nil
-			},
-			Move: func(context.Context, string) error { return nil },
-			Lost: func(_ context.Context, place string) { gone <- place },
-		})
-	}()
-	<-ready
+	h := channeltest.Listen(t, f.Driver(t), "", take)
+	<-h.Ready
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
+		h.Cancel()
+		if err := <-h.Done; err != nil {
 			t.Errorf("told to end: %v", err)
 		}
 	})
-	return d, came, gone
+	return h.Driver, h.Events, h.Lost
 }
 
 func TestAnUpdateIsConfirmedOnlyOnceItWasTaken(t *testing.T) {
