@@ -18,17 +18,17 @@ type agency struct{ settings *config.Settings }
 var _ live.Agency = agency{}
 
 // Chosen returns what the home says of an agent.
-func (a agency) Chosen(name string) (live.Choice, error) {
-	return choice(a.settings.Sallyport().Agents[config.AgentName(name)]), nil
+func (a agency) Chosen(name string) live.Choice {
+	return choice(a.settings.Sallyport().Agents[config.AgentName(name)])
 }
 
 // Budgets returns what the home lets models use.
-func (a agency) Budgets() (budget.Limits, error) {
+func (a agency) Budgets() budget.Limits {
 	b := a.settings.Sallyport().Budgets
 	return budget.Limits{
 		TokensPerChange: int64(b.TokensPerChange), TokensPerHour: int64(b.TokensPerHour), TokensPerDay: int64(b.TokensPerDay),
 		CostPerChange: budget.Money(b.CostPerChange), CostPerHour: budget.Money(b.CostPerHour), CostPerDay: budget.Money(b.CostPerDay),
-	}, nil
+	}
 }
 
 // choice turns an entry of agents: into what the path of a change knows.

@@ -38,7 +38,7 @@ var _ guard.Host = hosted{}
 func (h hosted) Judges() error {
 	switch {
 	case h.Line == nil:
-		return guard.NoHost{}.Judges()
+		return problem.Errorf(problem.Refused, "sallyport serve", "a change of the host lands only where a keeper can bring the old host back, and no `sallyport serve` keeps this home up")
 	case !h.Line.Tries():
 		return problem.Errorf(problem.Refused, "sallyport serve", "the keeper of this home is of an older sallyport and cannot judge a trial of the host: end it, install sallyport-keeper again, and start `sallyport serve`")
 	}

@@ -55,15 +55,7 @@ func (rs *Requests) startable(e live.Outfit, r request.Request) error {
 	if err != nil || p.Model == nil {
 		return err
 	}
-	l, err := rs.Outfits.Agency.Budgets()
-	if err != nil {
-		return err
-	}
-	price, err := rs.Budget.Price(r.Agent)
-	if err != nil {
-		return err
-	}
-	return live.Countable(r.Agent, p.Model, price, l)
+	return live.Countable(r.Agent, p.Model, rs.Budget.Price(r.Agent), rs.Outfits.Agency.Budgets())
 }
 
 // ForgetEnded drops what is held for a change if it has ended: nobody else would.

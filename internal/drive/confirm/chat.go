@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/who/group"
 )
 
@@ -17,19 +16,4 @@ type Chats interface {
 	Begin(ctx context.Context, of group.Folder, chat id.Chat) error
 	// Ask returns nil unless the session of chat has died and cannot begin again.
 	Ask(ctx context.Context, of group.Folder, chat id.Chat) error
-}
-
-// NoChats runs none.
-type NoChats struct{}
-
-func (NoChats) Renew(_ context.Context, of group.Folder, _ id.Chat) error {
-	return problem.Errorf(problem.Internal, "", "this daemon runs no agent of the group %s", of)
-}
-
-func (n NoChats) Begin(ctx context.Context, of group.Folder, chat id.Chat) error {
-	return n.Renew(ctx, of, chat)
-}
-
-func (n NoChats) Ask(ctx context.Context, of group.Folder, chat id.Chat) error {
-	return n.Renew(ctx, of, chat)
 }

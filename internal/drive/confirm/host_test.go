@@ -18,7 +18,6 @@ import (
 	"sallyport/internal/drive/confirm"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
-	"sallyport/internal/drive/guard"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
@@ -109,7 +108,7 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 
 		// Undone later, it takes a yes but no code and no keeper, and the files are gone.
 		end()
-		a.Parts.Host = guard.NoHost{}
+		a.Parts.Host = drivetest.NoHost{}
 		c, _ = a.Begin()
 		back := a.Undo(c, chg, request.Ask)
 		d := a.Is(c, back, change.AwaitingApproval)

@@ -31,28 +31,6 @@ type Targets interface {
 	Ask(ctx context.Context, t trust.Target, p git.Project) error
 }
 
-// NoTargets knows none: nothing restarts and nothing is asked, in any repository.
-type NoTargets struct{}
-
-func (NoTargets) Of(context.Context, git.Dir, git.Project, git.OID) (trust.Target, string, error) {
-	return trust.Target{}, "", nil
-}
-
-func (NoTargets) Restart(_ context.Context, _ trust.Target, p git.Project, _ id.Change) error {
-	return problem.Errorf(problem.Internal, "", "this daemon cannot restart what runs the code of %q", p.Top)
-}
-
-func (n NoTargets) Probe(ctx context.Context, t trust.Target, p git.Project) error {
-	if t.Probe.None() {
-		return nil
-	}
-	return n.Ask(ctx, t, p)
-}
-
-func (NoTargets) Ask(_ context.Context, _ trust.Target, p git.Project) error {
-	return problem.Errorf(problem.Internal, "", "this daemon cannot probe what runs the code of %q", p.Top)
-}
-
 // Terms returns what a landing on head goes through, judged by the words at head: those from before the change.
 func (c *Confirmer) Terms(ctx context.Context, row change.Row, l landing.Landing) (p trial.Terms, err error) {
 	made, err := c.Proposal(ctx, row.ID)

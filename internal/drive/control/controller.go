@@ -51,7 +51,7 @@ import (
 	"sallyport/internal/who/person"
 )
 
-// Parts is what the controller stands on; the daemon hands it in. Those that may be absent are filled in (absent.go).
+// Parts is what the controller stands on; the daemon hands it in.
 type Parts struct {
 	DB         store.DB
 	Owner      person.Owner
@@ -61,28 +61,28 @@ type Parts struct {
 	Sandbox    sandbox.Driver
 	Agents     map[string]agent.Driver
 	Rules      grounds.Rulebook
-	Secrets    *secret.Scanner // takes secrets out of what is kept and shown; absent: by the built-in rules
+	Secrets    *secret.Scanner // takes secrets out of what is kept and shown
 	Keeper     guard.Keeper
-	Targets    confirm.Targets                // absent: nothing restarts and nothing is asked, in any repository
-	Chats      confirm.Chats                  // absent: no agent of a group runs
-	Host       guard.Host                     // absent: nobody keeps this host up, and no change of it lands
-	Teller     ledger.Teller                  // absent: nobody but who watches is told
-	Clock      func() (deadman.Moment, error) // absent: deadman.Now
-	Notebook   supervise.Notebook             // absent: keeps none
-	Agency     live.Agency                    // absent: no home has chosen anything for any agent
-	Keys       *credential.Ring               // of open changes; absent: none but those that are handed over
-	Logins     *login.Logins                  // of agents' own programs; absent: none
-	Network    live.Network                   // absent: nothing leads out of any sandbox
-	Desk       live.Desk                      // absent: no agent of a change asks for anything
-	Terminal   func() bool                    // codes of changes of the host are given at this machine alone; absent: no
-	Candidates release.Host                   // absent: changes of the host are not rehearsed
-	// Take keeps the programs that lie in a folder as a release, and reports whether it is another than the one that runs; absent: none is taken.
+	Targets    confirm.Targets
+	Chats      confirm.Chats
+	Host       guard.Host
+	Teller     ledger.Teller
+	Clock      func() (deadman.Moment, error)
+	Notebook   supervise.Notebook
+	Agency     live.Agency
+	Keys       *credential.Ring // of open changes
+	Logins     *login.Logins    // of agents' own programs; absent: none
+	Network    live.Network
+	Desk       live.Desk    // absent: no agent of a change asks for anything
+	Terminal   func() bool  // codes of changes of the host are given at this machine alone
+	Candidates release.Host // absent: changes of the host are not rehearsed
+	// Take keeps the programs that lie in a folder as a release, and reports whether it is another than the one that runs.
 	Take     func(ctx context.Context, from string, by audit.Actor) (is programs.Release, new bool, err error)
 	Extra    live.Extra // the zero value: groups are shown no folder of this machine
 	Settings Settings
 	Ops      disk.Ops
 	Log      *slog.Logger
-	// Listen watches a workspace and tells when something happens in it; absent, or without a watch: the clock alone says when to look.
+	// Listen watches a workspace and tells when something happens in it; without a watch the clock alone says when to look.
 	Listen func(ctx context.Context, w session.Watched) (*session.Watch, error)
 	Meter  *metric.Set // absent: measures nothing; a nil Set works
 }
@@ -141,7 +141,6 @@ type Controller struct {
 
 // New returns a controller; it does nothing before Run.
 func New(p Parts) *Controller {
-	p = p.fill()
 	c := &Controller{
 		Parts:   p,
 		guard:   guard.Guard{Keeper: p.Keeper, Clock: p.Clock, Log: p.Log},
@@ -254,6 +253,13 @@ func (c *Controller) rehearsals() submit.Host {
 		Ledger: c.Ledger, Opener: c.opener, Defaults: c.defaults, Ways: live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}, Sandbox: p.Sandbox, Host: p.Candidates, Secrets: p.Secrets,
 		Author: p.Settings.Author, Folder: p.Settings.Rehearsals, Ops: p.Ops,
 	})
+}
+
+// noRehearsals is for a home whose daemon is no program that could be tried.
+type noRehearsals struct{}
+
+func (noRehearsals) Rehearse(context.Context, change.Row, grounds.Offer, string) (*proposal.Host, *proposal.CheckResult, error) {
+	return nil, nil, nil
 }
 
 // RequestSwap begins a change of what a group runs.

@@ -23,6 +23,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/audit/audittest"
+	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
@@ -33,11 +34,14 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/request"
+	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/policy"
 	"sallyport/internal/rule/right"
+	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/who/person"
@@ -99,6 +103,9 @@ func NewHome(t *testing.T) *Home {
 		Workspaces: spaces,
 		Lander:     &landing.Lander{Host: spaces.EnsureRepository}, Sandbox: h.Cage, Agents: map[string]agent.Driver{"played": Played{}},
 		Rules: Rules{}, Keeper: h.Keeper, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Secrets: secret.Default(), Keys: credential.NewRing(nil, func(string) string { return "" }), Clock: deadman.Now,
+		Targets: absent{}, Chats: noChats{}, Host: NoHost{}, Teller: absent{}, Notebook: absent{}, Agency: absent{}, Network: absent{}, Terminal: func() bool { return false },
+		Listen: func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil },
 		Settings: control.Settings{
 			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Backups: filepath.Join(state, store.BackupsFolder), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
 			Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},

@@ -8,7 +8,6 @@ import (
 	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
-	"sallyport/internal/base/problem"
 )
 
 // Host is the host itself as its keeper has it: the keeper restarts it on what has landed, judges the new one, and has the old one back.
@@ -43,23 +42,3 @@ type HostChange struct {
 	Release string        // digest of the release that it runs by; "" = the current one goes on
 	Slack   time.Duration // that it may take longer to be ready than a host otherwise may
 }
-
-// NoHost is a host that nobody keeps up.
-type NoHost struct{}
-
-// Judges says that nobody does.
-func (NoHost) Judges() error {
-	return problem.Errorf(problem.Refused, "sallyport serve", "a change of the host lands only where a keeper can bring the old host back, and no `sallyport serve` keeps this home up")
-}
-
-func (NoHost) Record() (keeper.Record, bool, error) { return keeper.Record{}, false, nil }
-func (n NoHost) Code(context.Context, id.Change) (code.Hash, error) {
-	return code.Hash{}, n.Judges()
-}
-func (NoHost) Disarm(id.Change) error                                           { return nil }
-func (NoHost) Finalized(context.Context, id.Change) error                       { return nil }
-func (n NoHost) Arm(context.Context, HostChange) error                          { return n.Judges() }
-func (n NoHost) HandOver(context.Context, id.Change) error                      { return n.Judges() }
-func (n NoHost) Asked(context.Context, id.Change) error                         { return n.Judges() }
-func (n NoHost) Confirm(context.Context, id.Change, string, audit.Actor) error  { return n.Judges() }
-func (n NoHost) RollBack(context.Context, id.Change, string, audit.Actor) error { return n.Judges() }

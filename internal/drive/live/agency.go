@@ -10,9 +10,9 @@ import (
 // Agency says what a home has chosen for its agents; it is read anew each time.
 type Agency interface {
 	// Chosen returns what the home says of a named agent; the zero Choice if it is silent.
-	Chosen(name string) (Choice, error)
+	Chosen(name string) Choice
 	// Budgets bound what the models of all agents use (CW-095).
-	Budgets() (budget.Limits, error)
+	Budgets() budget.Limits
 }
 
 // Choice is what a home says of one agent.

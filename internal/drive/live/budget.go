@@ -75,10 +75,7 @@ func Unaffordable(err error) bool {
 }
 
 // Price is what the home says an agent's model costs.
-func (b *Budget) Price(name string) (budget.Price, error) {
-	choice, err := b.agency.Chosen(name)
-	return choice.Price, err
-}
+func (b *Budget) Price(name string) budget.Price { return b.agency.Chosen(name).Price }
 
 // Countable refuses an agent whose use cannot be held against the budgets that there are: what is not known is too much.
 //
@@ -101,15 +98,8 @@ func (b *Budget) Afford(ctx context.Context, subject id.Subject, name string, mo
 	if model == nil {
 		return nil
 	}
-	l, err := b.agency.Budgets()
-	if err != nil {
-		return err
-	}
-	price, err := b.Price(name)
-	if err != nil {
-		return err
-	}
-	if err := Countable(name, model, price, l); err != nil {
+	l := b.agency.Budgets()
+	if err := Countable(name, model, b.Price(name), l); err != nil {
 		return err
 	}
 	if _, ends := subject.Change(); !ends {
@@ -178,10 +168,7 @@ type Spending struct {
 
 // Spending sums what models of all agents used in the last hour and day and, with a change, by it.
 func (b *Budget) Spending(ctx context.Context, subject id.Subject) (Spending, error) {
-	l, err := b.agency.Budgets()
-	if err != nil {
-		return Spending{}, err
-	}
+	l := b.agency.Budgets()
 	s, err := b.spent(ctx, subject)
 	if err != nil {
 		return Spending{}, err
@@ -194,8 +181,8 @@ func (b *Budget) Spending(ctx context.Context, subject id.Subject) (Spending, er
 
 // Report tells the figures how much of its budgets a change has used.
 func (b *Budget) Report(ctx context.Context, subject id.Subject) {
-	l, err := b.agency.Budgets()
-	if err != nil || !l.Any() {
+	l := b.agency.Budgets()
+	if !l.Any() {
 		return
 	}
 	of, ok := subject.Change()

@@ -81,10 +81,7 @@ func (o Outfitter) Equip(s Subject, task agent.Task) (Outfit, error) {
 		return f, nil
 	}
 
-	choice, err := o.Agency.Chosen(s.Agent)
-	if err != nil {
-		return f, err
-	}
+	choice := o.Agency.Chosen(s.Agent)
 	settings := choice.Settings
 	if s.Model != "" {
 		settings.Model = s.Model

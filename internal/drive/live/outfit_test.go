@@ -33,9 +33,9 @@ func (s spy) Program(t agent.Task) (agent.Program, error) {
 // agency is a home's choices by hand.
 type agency map[string]Choice
 
-func (a agency) Chosen(name string) (Choice, error) { return a[name], nil }
+func (a agency) Chosen(name string) Choice { return a[name] }
 
-func (a agency) Budgets() (budget.Limits, error) { return budget.Limits{}, nil }
+func (a agency) Budgets() budget.Limits { return budget.Limits{} }
 
 func TestAnAgentIsGivenWhatTheHomeSaysAndTheKeyThatIsThere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")

@@ -84,17 +84,11 @@ func (s *spending) try(ctx context.Context) (over func(), landed <-chan struct{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l, err := s.b.agency.Budgets()
-	if err != nil {
-		return nil, nil, err
-	}
+	l := b.agency.Budgets()
 	if _, ends := s.subject.Change(); !ends {
 		l = l.Lasting()
 	}
-	price, err := s.b.Price(s.agent)
-	if err != nil {
-		return nil, nil, err
-	}
+	price := b.Price(s.agent)
 	if err := Countable(s.agent, s.model, price, l); err != nil {
 		return nil, nil, err
 	}
@@ -165,8 +159,7 @@ func (s *spending) used(u egress.Usage) {
 	if u.Unknown {
 		use.Estimated = 1
 	}
-	price, err := s.b.Price(s.agent)
-	if err == nil && price.Known() {
+	if price := s.b.Price(s.agent); price.Known() {
 		use.Cost = price.Of(use.Tokens)
 	} else {
 		use.Unpriced = 1
@@ -177,7 +170,7 @@ func (s *spending) used(u egress.Usage) {
 	b.mu.Lock()
 	b.owed = append(b.owed, use)
 	b.largest[s.subject] = max(b.largest[s.subject], use.Sum())
-	err = b.writeOwed(ctx)
+	err := b.writeOwed(ctx)
 	b.mu.Unlock()
 	if err != nil {
 		b.Log.Error("what a model used was not recorded; until it is, no agent may ask its model", "for", s.subject, "error", err)

@@ -25,10 +25,7 @@ func (o Outfitter) Wanted(s Subject) (Wanted, error) {
 	if err != nil || !named {
 		return w, err
 	}
-	choice, err := o.Agency.Chosen(s.Agent)
-	if err != nil {
-		return Wanted{}, err
-	}
+	choice := o.Agency.Chosen(s.Agent)
 	for _, v := range choice.Settings.Env {
 		if name := referred(v); name != "" && !slices.Contains(w.Env, name) {
 			w.Env = append(w.Env, name)

@@ -30,19 +30,18 @@ type owner struct {
 	mu     sync.Mutex
 	limits budget.Limits
 	price  budget.Price
-	fails  error
 }
 
-func (o *owner) Chosen(string) (live.Choice, error) {
+func (o *owner) Chosen(string) live.Choice {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return live.Choice{Price: o.price}, nil
+	return live.Choice{Price: o.price}
 }
 
-func (o *owner) Budgets() (budget.Limits, error) {
+func (o *owner) Budgets() budget.Limits {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.limits, o.fails
+	return o.limits
 }
 
 func (o *owner) says(l budget.Limits) {
@@ -400,34 +399,6 @@ func TestWhatCannotBeCountedIsNotAsked(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestBudgetsThatCannotBeReadRefuseAndBlock: the file breaks while an agent works.
-func TestBudgetsThatCannotBeReadRefuseAndBlock(t *testing.T) {
-	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-		b := newBank(h)
-		b.employs(func(ctx context.Context, s *drivetest.Scene, _ string) (string, error) {
-			s.Write("page.txt", "two\n")
-			b.owner.mu.Lock()
-			b.owner.fails = errors.New(`sallyport.yaml: budgets: "x" is no number`)
-			b.owner.mu.Unlock()
-			return "", b.spend(ctx, 1)
-		}, page("three\n"))
-		d, _ := h.Daemon()
-		chg := h.Ask(d)
-		time.Sleep(5 * time.Second)
-		if at := h.Is(d, chg, change.Blocked); !strings.Contains(at.Change.Reason, `budgets: "x" is no number`) {
-			t.Errorf("%q", at.Change.Reason)
-		}
-		b.owner.mu.Lock()
-		b.owner.fails = nil
-		b.owner.mu.Unlock()
-		if err := d.Resume(t.Context(), chg, h.By()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-		h.Is(d, chg, change.AwaitingApproval)
-	})
 }
 
 func TestAnAlertIsRaisedAtFourFifthsOfABudgetAndIsOverWithItsChange(t *testing.T) {

@@ -22,12 +22,12 @@ type looking struct {
 	then  func(times int32)
 }
 
-func (l *looking) Chosen(string) (live.Choice, error) {
+func (l *looking) Chosen(string) live.Choice {
 	l.then(l.times.Add(1))
-	return live.Choice{}, nil
+	return live.Choice{}
 }
 
-func (*looking) Budgets() (budget.Limits, error) { return budget.Limits{}, nil }
+func (*looking) Budgets() budget.Limits { return budget.Limits{} }
 
 // The key comes after the agent has looked for it, and whoever gives it finds a change that does not wait yet.
 func TestAKeyThatComesBeforeAChangeWaitsForItLetsItGoOn(t *testing.T) {

@@ -26,9 +26,9 @@ import (
 // byLogin is a home that has chosen the login of every agent's own program.
 type byLogin struct{}
 
-func (byLogin) Chosen(string) (live.Choice, error) { return live.Choice{Key: credential.Login}, nil }
+func (byLogin) Chosen(string) live.Choice { return live.Choice{Key: credential.Login} }
 
-func (byLogin) Budgets() (budget.Limits, error) { return budget.Limits{}, nil }
+func (byLogin) Budgets() budget.Limits { return budget.Limits{} }
 
 func TestAChangeWhoseLoginHasEndedWaitsForAnother(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
