@@ -2,9 +2,7 @@ package channels_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,14 +20,10 @@ import (
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/drivetest"
-	"sallyport/internal/drive/live"
-	"sallyport/internal/inside/adapter"
-	"sallyport/internal/path/layer"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
 	"sallyport/internal/port/sandbox"
-	"sallyport/internal/port/tool"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -73,27 +67,12 @@ type scene struct {
 func play(t *testing.T, groups []string, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-		s := &scene{Home: h, repo: git.Dir{Path: filepath.Join(h.Parts.Home, "home", ".git")}, platform: channeltest.NewScripted(), others: map[string]*channeltest.Scripted{}}
+		s := &scene{Home: h, platform: channeltest.NewScripted(), others: map[string]*channeltest.Scripted{}}
 		s.turn = func(_ group.Folder, words string) (string, error) { return "heard: " + words, nil }
-		h.Repo = filepath.Join(h.Parts.Home, "home")
-		if err := os.Mkdir(h.Repo, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		h.Git("init", "-q", "-b", "main")
-		var all []group.Beginning
 		for _, g := range groups {
-			all, s.groups = append(all, group.Beginning{Folder: group.Folder(g)}), append(s.groups, group.Folder(g))
+			s.groups = append(s.groups, group.Folder(g))
 		}
-		files, err := group.NewHome(all)
-		if err != nil {
-			t.Fatal(err)
-		}
-		by := group.By{Ref: "refs/heads/main", Author: git.Signature{Name: "Olga", Email: "olga@example.org", At: time.Now()}}
-		by.Committer = by.Author
-		if _, err := group.MakeHome(t.Context(), s.repo, files, by); err != nil {
-			t.Fatal(err)
-		}
-		h.Parts.Agents = map[string]agent.Driver{"echo": talking{}}
+		s.repo = drivetest.Groups(h, drivetest.Talking{}, groups)
 		h.Cage.Program = s.run
 		s.addChannel(chatName)
 		s.link(h.Owner.ID, olga)
@@ -192,21 +171,7 @@ func (s *scene) where(at channel.Place) (where conversation.Conversation) {
 func (s *scene) lives() (end func()) {
 	s.T.Helper()
 	c := control.New(s.Parts)
-	state := filepath.Join(s.Parts.Home, "state")
-	for _, dir := range []string{"groups", "sockets"} {
-		if err := os.MkdirAll(filepath.Join(state, dir), 0o700); err != nil {
-			s.T.Fatal(err)
-		}
-	}
-	d := dispatch.New(dispatch.Parts{
-		Ledger: c.Ledger, Runtime: c.Runtime, Owner: s.Parts.Owner, Home: s.repo, Changes: c,
-		Trees:  layer.New(layer.Config{Root: filepath.Join(state, "trees"), Whole: true, Standing: func(func(git.OID)) error { return nil }}),
-		Folder: filepath.Join(state, "groups"), Zone: func() *time.Location { return time.UTC },
-		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, AtOnce: 4, PromptOf: 10,
-		Desk: live.Desk{Folder: filepath.Join(state, "sockets"), Log: c.Log, Open: func(string, sandbox.Owner, map[tool.Name]live.Handler, func() string) (func(context.Context) error, error) {
-			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
-		}},
-	})
+	d := dispatch.New(drivetest.Dispatches(s.Home, c, s.repo))
 	why := s.quiet // of this life
 	d.Quiet = func() string { return why }
 	parts := channels.Parts{
@@ -230,24 +195,11 @@ func (s *scene) lives() (end func()) {
 	d.Admissions = all
 	s.control, s.dispatch, s.channels = c, d, all
 
-	ctx, cancel := context.WithCancel(context.Background())
 	runs := []func(context.Context) error{d.Run, all.Run}
 	if s.drives {
 		runs = append(runs, c.Run)
 	}
-	ran := make(chan error, len(runs))
-	for _, run := range runs {
-		go func() { ran <- run(ctx) }()
-	}
-	end = sync.OnceFunc(func() {
-		cancel()
-		for range runs {
-			if err := <-ran; err != nil {
-				s.T.Errorf("run: %v", err)
-			}
-		}
-	})
-	s.T.Cleanup(end)
+	end = drivetest.Lives(s.T, context.Background(), runs...)
 	synctest.Wait()
 	return end
 }
@@ -394,30 +346,8 @@ func (s *scene) ins(of group.Folder) (all []message.In) {
 	return all
 }
 
-// talking is a driver whose program is an adapter in a conversation.
-type talking struct{}
-
-func (talking) Name() string                     { return "echo" }
-func (talking) Capabilities() agent.Capabilities { return agent.Capabilities{} }
-
-func (talking) Program(t agent.Task) (agent.Program, error) {
-	line, err := json.Marshal(agent.Order{Engine: "echo", Agent: "echo", Chat: t.Chat, System: t.System, Resumed: t.Resumed})
-	return agent.Program{Name: "echo", Argv: []string{"adapt"}, Stdin: append(line, '\n'), Messages: true, Turns: true, Keeps: true, Chat: true}, err
-}
-
 func (s *scene) run(spec sandbox.Spec, killed <-chan struct{}) int {
-	ended, stop := make(chan os.Signal, 1), make(chan struct{})
-	defer close(stop)
-	go func() { // ends with the program
-		select {
-		case <-killed:
-			ended <- os.Kill
-		case <-stop:
-		}
-	}()
-	return adapter.Run(context.Background(), adapter.Options{
-		Engines: map[string]agent.Engine{"echo": &player{scene: s, of: s.groupOf(spec)}}, In: spec.Stdin, Out: spec.Stdout, Home: spec.Home, Ended: ended,
-	})
+	return drivetest.Adapt(spec, spec.Stdin, killed, &player{scene: s, of: s.groupOf(spec)})
 }
 
 // groupOf is the group whose folder a sandbox is shown.
@@ -435,6 +365,7 @@ func (s *scene) groupOf(spec sandbox.Spec) group.Folder {
 // player is the engine and the conversation of one session.
 type player struct {
 	*scene
+	drivetest.Talk
 	of   group.Folder
 	show agent.Show
 }
@@ -444,13 +375,8 @@ func (p *player) Open(_ context.Context, _ agent.Order, _ string, show agent.Sho
 	return p, nil
 }
 
-func (p *player) Session() string                    { return "the only one" }
-func (p *player) Loaded() bool                       { return true }
-func (p *player) Steer(context.Context, string) bool { return false }
-func (p *player) Close() error                       { return nil }
-
 func (p *player) Prompt(_ context.Context, words string) (string, error) {
-	said := last(words)
+	said := drivetest.Last(words)
 	p.mu.Lock()
 	p.turns, p.words = append(p.turns, string(p.of)+": "+said), append(p.words, words)
 	p.mu.Unlock()
@@ -459,13 +385,6 @@ func (p *player) Prompt(_ context.Context, words string) (string, error) {
 		p.show.Say(text)
 	}
 	return text, err
-}
-
-// last is the text of the last message of a batch.
-func last(words string) string {
-	_, after, _ := strings.Cut(words[max(strings.LastIndex(words, "<message "), 0):], ">")
-	text, _, _ := strings.Cut(after, "</message>")
-	return text
 }
 
 func same(t *testing.T, what string, got []string, want ...string) {

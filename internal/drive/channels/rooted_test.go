@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"sallyport/internal/chat/wiring"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/port/channel/channeltest"
 )
 
@@ -44,7 +45,7 @@ func TestWhatIsSaidBesideThreadsIsContextOfTheNextThatWakes(t *testing.T) {
 // saidIn are the texts of the messages of a prompt.
 func saidIn(words string) (all []string) {
 	for _, part := range strings.Split(words, "<message ")[1:] {
-		all = append(all, last("<message "+part))
+		all = append(all, drivetest.Last("<message "+part))
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/store"
 )
 
@@ -114,7 +115,7 @@ func TestWhatCannotJoinATurnYetEndsNone(t *testing.T) {
 		told := s.takes()
 		s.turn = func(_ context.Context, words string, _ *stage) (string, error) {
 			full.Store(true)
-			return "heard: " + last(words) + ", then " + last(<-told), nil
+			return "heard: " + drivetest.Last(words) + ", then " + drivetest.Last(<-told), nil
 		}
 		d, _ := s.lives()
 		work := s.say(d, "echo", "work")

@@ -2,11 +2,8 @@ package dispatch_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +19,6 @@ import (
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/live"
-	"sallyport/internal/inside/adapter"
-	"sallyport/internal/path/layer"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/tool"
@@ -75,59 +70,21 @@ func (s *stage) ask(name tool.Name, args any) (tool.Result, error) {
 func play(t *testing.T, groups []string, test func(t *testing.T, s *scene)) {
 	t.Helper()
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-		s := &scene{Home: h, repo: git.Dir{Path: filepath.Join(h.Parts.Home, "home", ".git")}, atOnce: 4}
-		s.turn = func(_ context.Context, words string, _ *stage) (string, error) { return "heard: " + last(words), nil }
-		h.Repo = filepath.Join(h.Parts.Home, "home")
-		if err := os.Mkdir(h.Repo, 0o700); err != nil {
-			t.Fatal(err)
+		s := &scene{Home: h, atOnce: 4}
+		s.turn = func(_ context.Context, words string, _ *stage) (string, error) {
+			return "heard: " + drivetest.Last(words), nil
 		}
-		h.Git("init", "-q", "-b", "main")
-		var all []group.Beginning
-		for _, g := range groups {
-			all = append(all, group.Beginning{Folder: group.Folder(g)})
-		}
-		files, err := group.NewHome(all)
-		if err != nil {
-			t.Fatal(err)
-		}
-		by := group.By{Ref: "refs/heads/main", Author: git.Signature{Name: "Ann", Email: "ann@example.org", At: time.Now()}}
-		by.Committer = by.Author
-		if _, err := group.MakeHome(t.Context(), s.repo, files, by); err != nil {
-			t.Fatal(err)
-		}
-		h.Parts.Agents = map[string]agent.Driver{"echo": talking{s}}
+		s.repo = drivetest.Groups(h, drivetest.Talking{Steers: func() bool { return s.steer != nil }}, groups)
 		h.Cage.Program = s.run
 		test(t, s)
 	})
-}
-
-// talking is a driver whose program is an adapter in a conversation.
-type talking struct{ *scene }
-
-func (talking) Name() string                     { return "echo" }
-func (talking) Capabilities() agent.Capabilities { return agent.Capabilities{} }
-
-func (p talking) Program(t agent.Task) (agent.Program, error) {
-	line, err := json.Marshal(agent.Order{Engine: "echo", Agent: "echo", Chat: t.Chat, System: t.System, Resumed: t.Resumed})
-	return agent.Program{Name: "echo", Argv: []string{"adapt"}, Stdin: append(line, '\n'), Messages: true, Turns: true, Keeps: true, Chat: true, Steers: p.steer != nil}, err
 }
 
 func (s *scene) run(spec sandbox.Spec, killed <-chan struct{}) int {
 	s.mu.Lock()
 	s.starts = append(s.starts, spec)
 	s.mu.Unlock()
-	ended, stop := make(chan os.Signal, 1), make(chan struct{})
-	defer close(stop)
-	go func() { // ends with the program
-		select {
-		case <-killed:
-			ended <- os.Kill
-		case <-stop:
-		}
-	}()
-	return adapter.Run(context.Background(), adapter.Options{
-		Engines: map[string]agent.Engine{"echo": &player{scene: s}}, In: late{spec.Stdin, s.pipe}, Out: spec.Stdout, Home: spec.Home, Ended: ended,
-	})
+	return drivetest.Adapt(spec, late{spec.Stdin, s.pipe}, killed, &player{scene: s})
 }
 
 // late is a pipe that takes its time.
@@ -144,6 +101,7 @@ func (l late) Read(p []byte) (int, error) {
 // player is the engine and the conversation of one session.
 type player struct {
 	*scene
+	drivetest.Talk
 	show   agent.Show
 	loaded bool
 }
@@ -159,9 +117,7 @@ func (p *player) Open(ctx context.Context, o agent.Order, last string, show agen
 	return p, p.opens
 }
 
-func (p *player) Session() string { return "the only one" }
-func (p *player) Loaded() bool    { return p.loaded }
-func (p *player) Close() error    { return nil }
+func (p *player) Loaded() bool { return p.loaded }
 
 func (p *player) Steer(_ context.Context, words string) bool { return p.steer != nil && p.steer(words) }
 
@@ -176,55 +132,25 @@ func (p *player) Prompt(ctx context.Context, words string) (string, error) {
 	return text, err
 }
 
-// last is the text of the last message of a batch.
-func last(words string) string {
-	_, after, _ := strings.Cut(words[max(strings.LastIndex(words, "<message "), 0):], ">")
-	text, _, _ := strings.Cut(after, "</message>")
-	return text
-}
-
 // lives is one life of the host; end stops it.
 func (s *scene) lives() (d *dispatch.Dispatcher, end func()) {
 	s.T.Helper()
 	c := control.New(s.Parts)
 	s.control = c
-	state := filepath.Join(s.Parts.Home, "state")
-	for _, dir := range []string{"groups", "sockets"} {
-		if err := os.MkdirAll(filepath.Join(state, dir), 0o700); err != nil {
-			s.T.Fatal(err)
-		}
+	on := drivetest.Dispatches(s.Home, c, s.repo)
+	on.Extra, on.AtOnce, on.Swaps = s.extra, s.atOnce, s.swaps
+	on.Desk.Open = func(_ string, _ sandbox.Owner, has map[tool.Name]live.Handler, intake func() string) (func(context.Context) error, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.desk, s.intake = has, intake
+		return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
-	d = dispatch.New(dispatch.Parts{
-		Ledger: c.Ledger, Runtime: c.Runtime, Owner: s.Parts.Owner, Home: s.repo, Changes: c,
-		Trees:  layer.New(layer.Config{Root: filepath.Join(state, "trees"), Whole: true, Standing: func(func(git.OID)) error { return nil }}),
-		Folder: filepath.Join(state, "groups"), Zone: func() *time.Location { return time.UTC }, Extra: s.extra,
-		Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, AtOnce: s.atOnce, PromptOf: 10, Swaps: s.swaps,
-		Desk: live.Desk{Folder: filepath.Join(state, "sockets"), Log: c.Log, Open: func(_ string, _ sandbox.Owner, has map[tool.Name]live.Handler, intake func() string) (func(context.Context) error, error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.desk, s.intake = has, intake
-			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
-		}},
-	})
-	ctx, cancel := context.WithCancel(context.Background())
+	d = dispatch.New(on)
 	runs := []func(context.Context) error{d.Run}
 	if s.drives {
 		runs = append(runs, c.Run)
 	}
-	ran := make(chan error, len(runs))
-	for _, run := range runs {
-		go func() { ran <- run(ctx) }()
-	}
-	end = sync.OnceFunc(func() {
-		cancel()
-		for range runs {
-			if err := <-ran; err != nil {
-				s.T.Errorf("run: %v", err)
-			}
-		}
-	})
-	s.T.Cleanup(end)
-	return d, end
+	return d, drivetest.Lives(s.T, context.Background(), runs...)
 }
 
 // say says something to a group and waits until nothing moves.

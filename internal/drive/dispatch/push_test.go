@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/port/tool"
 	"sallyport/internal/store"
 )
@@ -31,7 +32,7 @@ func TestWhatComesInATurnGoesIntoIt(t *testing.T) {
 				}
 			}
 			<-gate
-			return strings.Join([]string{last(words[:strings.Index(words, "</messages>")]), last(words)}, ", then "), nil
+			return strings.Join([]string{drivetest.Last(words[:strings.Index(words, "</messages>")]), drivetest.Last(words)}, ", then "), nil
 		}
 		d, _ := s.lives()
 		work := s.say(d, "echo", "work")
@@ -63,7 +64,7 @@ func TestWhatAnAgentDoesNotTakeInATurnIsTheNextTurns(t *testing.T) {
 				s.turn = func(_ context.Context, words string, st *stage) (string, error) {
 					time.Sleep(30 * time.Second)
 					_, err := st.ask(tool.SendMessage, tool.Message{Text: "I look"})
-					return "heard: " + last(words), err
+					return "heard: " + drivetest.Last(words), err
 				}
 				d, _ := s.lives()
 				first := s.say(d, "echo", "one")
@@ -94,7 +95,7 @@ func TestATurnThatFailsGivesBackWhatWasPushedIntoIt(t *testing.T) {
 				<-told
 				return "", errors.New("no model")
 			}
-			return "heard: " + last(words), nil
+			return "heard: " + drivetest.Last(words), nil
 		}
 		d, _ := s.lives()
 		work := s.say(d, "echo", "work")
@@ -163,7 +164,7 @@ func TestWhatFailedTogetherIsPushedIntoNoTurn(t *testing.T) {
 				return "", errors.New("no model")
 			}
 			time.Sleep(30 * time.Second)
-			return "heard: " + last(words), nil
+			return "heard: " + drivetest.Last(words), nil
 		}
 		d, _ := s.lives()
 		first := s.say(d, "echo", "one")

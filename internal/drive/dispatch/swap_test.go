@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/dispatch"
+	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/standing"
@@ -112,7 +113,7 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		tries, named := 0, regexp.MustCompile(`id="(msg-[^"]+)"`)
 		var older string
 		s.turn = func(_ context.Context, words string, st *stage) (string, error) {
-			text := last(words)
+			text := drivetest.Last(words)
 			switch {
 			case strings.HasPrefix(text, "change"):
 				tries++
@@ -237,7 +238,7 @@ func TestWhatADevAgentIsToldIsNotGivenUpWhereTheHostEndsItsSession(t *testing.T)
 							<-ctx.Done()
 							return "", ctx.Err()
 						}
-					case last(words) == "change":
+					case drivetest.Last(words) == "change":
 						s.mu.Lock()
 						if wish == nil { // of the group's session, which is the first
 							wish, intake = s.desk[tool.RequestDevChanges], s.intake

@@ -134,19 +134,25 @@ func (h *Home) Daemon() (c *control.Controller, end func()) {
 
 // Runs runs a daemon until the function it returns is called.
 func (h *Home) Runs(c *control.Controller) (end func()) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(gittest.Restart(h.T)))
-	ran := make(chan error, 1)
-	go func() { ran <- c.Run(ctx) }()
-	var once sync.Once
-	end = func() {
-		once.Do(func() {
-			cancel(errors.New("asked to stop"))
-			if err := <-ran; err != nil {
-				h.T.Errorf("run: %v", err)
-			}
-		})
+	return Lives(h.T, context.WithoutCancel(gittest.Restart(h.T)), c.Run)
+}
+
+// Lives runs parts of a host until the function it returns is called.
+func Lives(t *testing.T, ctx context.Context, runs ...func(context.Context) error) (end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ran := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { ran <- run(ctx) }()
 	}
-	h.T.Cleanup(end)
+	end = sync.OnceFunc(func() {
+		cancel(errors.New("asked to stop"))
+		for range runs {
+			if err := <-ran; err != nil {
+				t.Errorf("run: %v", err)
+			}
+		}
+	})
+	t.Cleanup(end)
 	return end
 }
 

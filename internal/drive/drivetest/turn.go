@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
-	"sallyport/internal/inside/adapter"
 	"sallyport/internal/path/request"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
@@ -70,19 +68,7 @@ func (p *Troupe) run(spec sandbox.Spec, killed <-chan struct{}) int {
 		}
 		return 1
 	}
-	ended := make(chan os.Signal, 1)
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-killed:
-			ended <- os.Kill
-		case <-stop:
-		}
-	}()
-	return adapter.Run(context.Background(), adapter.Options{
-		Engines: map[string]agent.Engine{"played": &actor{p, tree}}, In: spec.Stdin, Out: spec.Stdout, Home: spec.Home, Ended: ended,
-	})
+	return Adapt(spec, spec.Stdin, killed, &actor{Troupe: p, tree: tree})
 }
 
 // Told is what agents were told, in order.
@@ -109,6 +95,7 @@ func (p *Troupe) Checked() []string {
 // actor is the engine and the conversation of one session.
 type actor struct {
 	*Troupe
+	Talk
 	tree *Scene
 }
 
@@ -117,13 +104,7 @@ func (a *actor) Open(_ context.Context, _ agent.Order, last string, _ agent.Show
 	return a, nil
 }
 
-func (a *actor) Session() string { return "the only one" }
-
 func (a *actor) Loaded() bool { return a.loads }
-
-func (a *actor) Steer(context.Context, string) bool { return false }
-
-func (a *actor) Close() error { return nil }
 
 func (a *actor) Prompt(ctx context.Context, words string) (string, error) {
 	a.mu.Lock()
