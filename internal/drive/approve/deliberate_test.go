@@ -46,10 +46,7 @@ func proposedWith(h *drivetest.Home, files ...string) (yes func(w approve.Words)
 		return "", nil
 	})
 	c, _ = a.Begin()
-	row, err := a.Wish(c, "chg-aaaaaaaa", "Change it")
-	if err != nil {
-		h.T.Fatal(err)
-	}
+	row := a.Wished(c, "chg-aaaaaaaa", "Change it")
 	time.Sleep(time.Minute)
 	d := h.Is(c, row.ID, change.Working)
 	said := tool.Swap{PerFileSummaries: map[string]string{}, OverallSummary: "Change it", CommitSHA: "0123456"}

@@ -86,10 +86,7 @@ func TestADevAgentThatStandsStillGoesOn(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		a, _ := h.Assist(func(context.Context, *drivetest.Scene, string) (string, error) { return "", nil })
 		c, end := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		for _, lost := range []bool{false, true} {
 			if err := c.Pause(t.Context(), row.ID, h.By(), "let me look"); err != nil {
@@ -116,10 +113,7 @@ func TestAGroupsChangeWhoseSetupFailsIsAskedForAnew(t *testing.T) {
 		a, troupe := h.Assist(func(context.Context, *drivetest.Scene, string) (string, error) { return "", nil })
 		troupe.Check = func(*drivetest.Scene) (string, bool) { return "", false }
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		d := a.Is(c, row.ID, change.Failed)
 		if d.Change.Next != "sallyport chat echo" || !strings.HasSuffix(d.Change.Reason, "Mend it and commit, and ask for the change anew in a conversation of the group echo") {
@@ -139,10 +133,7 @@ func TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed(t *testing.T) {
 		}
 		a, _ := h.Assist(turn("Insult people.\n"), turn("Greet people.\n"))
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		if err := c.TellDev(t.Context(), a.Is(c, row.ID, change.Working).Change, "kindly"); err != nil {
 			t.Fatal(err)
@@ -155,7 +146,8 @@ func TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		d := a.Is(c, row.ID, change.AwaitingApproval)
-		if _, err = c.RestoreTo(t.Context(), all[0].ID, h.By()); err == nil {
+		_, err := c.RestoreTo(t.Context(), all[0].ID, h.By())
+		if err == nil {
 			t.Fatal("another checkpoint is offered")
 		}
 		if p := problem.Of(err); p.Kind != problem.Refused || p.Next != "sallyport chat echo" || !strings.Contains(p.Text, "is not what dev-greets has proposed") {
@@ -182,10 +174,7 @@ func TestAWishIsHeardThoughTheOneBeforeEndsMeanwhile(t *testing.T) {
 			return "", ctx.Err()
 		})
 		c, _ := a.Begin()
-		first, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		h.Is(c, first.ID, change.Working)
 		wished := make(chan error, 1)
 		go func() {

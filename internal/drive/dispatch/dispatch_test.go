@@ -707,10 +707,7 @@ func TestAnAgentThatHasBegunIsLeftInPeace(t *testing.T) {
 func TestAClockThatWasSetBackKeepsNoMessageWaiting(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		d, _ := s.lives()
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		put := func(text string, change func(m *message.In)) (m message.In) {
 			later := time.Now().Add(5 * time.Hour)
 			m = message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.Chat, Trigger: true, Text: text, At: later, Due: later, Status: message.Pending}
@@ -802,10 +799,7 @@ func TestWhatAPersonDoesToMessagesAndTasksIsInTheAudit(t *testing.T) {
 		s.turn = func(ctx context.Context, _ string, _ *stage) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 		d, _ := s.lives()
 		m := s.say(d, "echo", "hello")
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
@@ -856,10 +850,7 @@ func TestATaskComesWhenItIsDueAndAgain(t *testing.T) {
 			return "watered", nil
 		}
 		d, _ := s.lives()
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
@@ -912,10 +903,7 @@ func TestATaskThatWasGivenUpIsToldAndListedAsStopped(t *testing.T) {
 			return "watered", nil
 		}
 		d, _ := s.lives()
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 9 * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
@@ -1114,10 +1102,7 @@ func TestATaskThatIsCancelledInItsTurnComesNoMore(t *testing.T) {
 				return "watered", nil
 			}
 			d, _ := s.lives()
-			chat, err := d.Open(t.Context(), "echo", "1000")
-			if err != nil {
-				t.Fatal(err)
-			}
+			chat := s.chatWith(d, "echo")
 			task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
 			if err != nil {
 				t.Fatal(err)

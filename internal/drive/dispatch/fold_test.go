@@ -72,10 +72,7 @@ func TestWhatAPromptOnlyCountsIsReadInTheSessionsOwnFolder(t *testing.T) {
 func TestContextSilencesNoChatHoweverMuchThereIs(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		d, _ := s.lives()
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		const all = 10_020
 		s.Tx(func(ctx context.Context, tx store.Tx) error {
 			for n := range all {

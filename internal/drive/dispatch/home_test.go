@@ -153,6 +153,16 @@ func (s *scene) lives() (d *dispatch.Dispatcher, end func()) {
 	return d, drivetest.Lives(s.T, context.Background(), runs...)
 }
 
+// chatWith is the chat with a group at the owner's terminal.
+func (s *scene) chatWith(d *dispatch.Dispatcher, with group.Folder) conversation.Chat {
+	s.T.Helper()
+	chat, err := d.Open(s.T.Context(), with, "1000")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return chat
+}
+
 // say says something to a group and waits until nothing moves.
 func (s *scene) say(d *dispatch.Dispatcher, to, text string) message.In {
 	s.T.Helper()

@@ -92,10 +92,7 @@ func TestWhoWatchesHearsOfEachCommitOnce(t *testing.T) {
 	const writers, lives = 8, 26 // more events than a reader may be behind
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		d, _ := s.lives()
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var watched sync.WaitGroup
@@ -174,10 +171,7 @@ func TestWhoWatchesHearsOfEachCommitOnce(t *testing.T) {
 func TestWhoComesAmongCommitsHearsOfEachOnce(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		d, _ := s.lives()
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		ctx, cancel := context.WithCancel(t.Context())
 		m, err := s.put(chat.ID)
 		if err != nil {
@@ -238,10 +232,7 @@ func TestWhoIsUpToDateReadsNothing(t *testing.T) {
 		db := &counting{DB: s.Parts.DB}
 		s.Parts.DB = db
 		d, _ := s.lives()
-		chat, err := d.Open(t.Context(), "echo", "1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		chat := s.chatWith(d, "echo")
 		ctx, cancel := context.WithCancel(t.Context())
 		var watched sync.WaitGroup
 		var pieces, lines, written atomic.Int64

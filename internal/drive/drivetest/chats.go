@@ -136,10 +136,7 @@ func (a *Assistants) Offer(c *control.Controller, meanwhile ...func()) id.Change
 // Propose is Offer, whatever becomes of what is proposed.
 func (a *Assistants) Propose(c *control.Controller, meanwhile ...func()) id.Change {
 	a.T.Helper()
-	row, err := a.Wish(c, id.NewChange(), "Greet people")
-	if err != nil {
-		a.T.Fatal(err)
-	}
+	row := a.Wished(c, id.NewChange(), "Greet people")
 	time.Sleep(time.Minute)
 	for _, do := range meanwhile {
 		do()

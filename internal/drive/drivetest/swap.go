@@ -119,6 +119,16 @@ func (a *Assistants) Wish(c *control.Controller, of id.Change, words string) (ch
 	})
 }
 
+// Wished is the change that the group has asked for.
+func (a *Assistants) Wished(c *control.Controller, of id.Change, words string) change.Row {
+	a.T.Helper()
+	row, err := a.Wish(c, of, words)
+	if err != nil {
+		a.T.Fatal(err)
+	}
+	return row
+}
+
 // Converse makes the conversation in which the group asks for changes.
 func (a *Assistants) Converse(chat id.Chat) {
 	a.T.Helper()

@@ -142,10 +142,7 @@ func TestTheCommitOfASwapSaysTheWholeSummary(t *testing.T) {
 		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 			a, _, _ := h.Swapping("Greet people.\n")
 			c, _ := a.Begin()
-			row, err := a.Wish(c, "chg-aaaaaaaa", "Be kinder")
-			if err != nil {
-				t.Fatal(err)
-			}
+			row := a.Wished(c, "chg-aaaaaaaa", "Be kinder")
 			time.Sleep(time.Minute)
 			swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "greets"}, OverallSummary: summary, CommitSHA: "0123456"}
 			if _, err := a.Call(t.Context(), tool.RequestSwap, swap, string(a.Show(c, row.ID).Checkpoints[0].Tree)); err != nil {

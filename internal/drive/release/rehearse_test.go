@@ -295,10 +295,7 @@ func TestWhoWatchesAChangeOfTheHostSeesWhatIsDone(t *testing.T) {
 			s.makes = func(spec sandbox.Spec) int { return compiles(t, spec, 7) }
 			s.builds(t, nil)
 			c, _ := s.Begin()
-			row, err := s.Wish(c, id.NewChange(), "Greet people")
-			if err != nil {
-				t.Fatal(err)
-			}
+			row := s.Wished(c, id.NewChange(), "Greet people")
 			watch := c.Feed.Subscribe(row.ID)
 			time.Sleep(time.Minute)
 			tree := string(s.Show(c, row.ID).Checkpoints[0].Tree)

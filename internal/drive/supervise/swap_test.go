@@ -54,10 +54,7 @@ func TestADevAgentProposesExactlyWhatStandsAndNothingAfterwards(t *testing.T) {
 			},
 		)
 		c, end := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		d := h.Is(c, row.ID, change.Working)
 		if heard := a.Heard(); len(heard) != 1 || !strings.HasPrefix(heard[0], "Ready to propose") || len(d.Checkpoints) != 1 {
@@ -103,10 +100,7 @@ func TestADevAgentThatEndsWithoutAProposalHasFailed(t *testing.T) {
 			return "", context.DeadlineExceeded
 		})
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		d := h.Is(c, row.ID, change.Failed)
 		if d.Proposal != nil || !strings.Contains(d.Change.Reason, "dev-greets ended without a proposal") {
@@ -123,15 +117,9 @@ func TestANewWishEndsTheOneBeforeAndNoneBeginsDuringATrial(t *testing.T) {
 			return "", nil
 		})
 		c, _ := a.Begin()
-		first, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		h.Is(c, first.ID, change.Working)
-		second, err := a.Wish(c, "chg-bbbbbbbb", "Greet people by name")
-		if err != nil {
-			t.Fatal(err)
-		}
+		second := a.Wished(c, "chg-bbbbbbbb", "Greet people by name")
 		if d := h.Is(c, first.ID, change.Cancelled); !strings.Contains(d.Change.Reason, string(second.ID)) {
 			t.Errorf("it says %q", d.Change.Reason)
 		}
@@ -176,10 +164,7 @@ func TestADevAgentMayAskTheSameAgainInALaterTurn(t *testing.T) {
 			return "", nil
 		})
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		if err := c.TellDev(t.Context(), h.Is(c, row.ID, change.Working).Change, "no"); err != nil {
 			t.Fatal(err)
@@ -260,10 +245,7 @@ func TestAFolderIsProposedAsAPersonSaysAndOnlyReadWhereNobodyCan(t *testing.T) {
 				if c.chat {
 					a.Converse("cht-abcdefgh")
 				}
-				row, err := a.Wish(d, "chg-aaaaaaaa", "Show yourself the box")
-				if err != nil {
-					t.Fatal(err)
-				}
+				row := a.Wished(d, "chg-aaaaaaaa", "Show yourself the box")
 				time.Sleep(time.Minute)
 				is := func() change.Row {
 					cps := h.Is(d, row.ID, change.Working).Checkpoints
@@ -321,10 +303,7 @@ func TestADevAgentIsToldWhileItWorksWhatItsGroupCouldNotRun(t *testing.T) {
 			},
 		)
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		stands := func() string {
 			time.Sleep(time.Minute)
 			all := h.Is(c, row.ID, change.Working).Checkpoints
@@ -366,10 +345,7 @@ func TestADevAgentGoesOnAfterACheckRefusedItsProposal(t *testing.T) {
 					return "who is greeted?\n", s.Read(drivetest.SwapPrompt) == "Greet people.\n" // as it would land
 				}
 				c, _ := a.Begin()
-				row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-				if err != nil {
-					t.Fatal(err)
-				}
+				row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 				proposes := func() {
 					time.Sleep(time.Minute)
 					all := h.Is(c, row.ID, change.Working).Checkpoints
@@ -417,10 +393,7 @@ func TestADevAgentGoesOnAfterARuleRefusedItsProposal(t *testing.T) {
 			return "", nil
 		})
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		for range 2 {
 			time.Sleep(time.Minute)
 			all := h.Is(c, row.ID, change.Working).Checkpoints
@@ -447,10 +420,7 @@ func TestAChangeOfAGroupIsTriedAsOftenAsItsRunnerSays(t *testing.T) {
 		troupe.Check = func(*drivetest.Scene) (string, bool) { return "", false }
 		h.Commits("groups/echo/runner/runner.yaml", "agent: echo\nrounds: 2\n", "Two")
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		for range 2 {
 			time.Sleep(time.Minute)
 			all := h.Is(c, row.ID, change.Working).Checkpoints
@@ -486,10 +456,7 @@ func TestWhatBindsAGroupBindsItsDevAgent(t *testing.T) {
 		const runner = "groups/echo/runner/runner.yaml"
 		h.Commits(runner, "agent: echo\ntools_off: [ask_user_question]\nbudgets: {tokens_per_day: 1000}\n", "bound")
 		c, _ := a.Begin()
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		d := h.Is(c, row.ID, change.Blocked)
 		if d.Change.Blocked != change.BudgetUsedUp || !strings.Contains(d.Change.Reason, "the group has 1,000 tokens") || !strings.Contains(d.Change.Reason, runner) {
@@ -534,10 +501,7 @@ func TestWhatNobodyCouldApproveIsRefusedWhileItsAgentWorks(t *testing.T) {
 		h.Tx(func(ctx context.Context, tx store.Tx) error {
 			return tx.Link(ctx, person.Identity{Platform: person.Terminal, Account: "1001"}, ada.Person, "ada")
 		})
-		row, err := a.Wish(c, "chg-aaaaaaaa", "Greet people")
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		proposes := func() error {
 			time.Sleep(time.Minute)
 			cps := h.Is(c, row.ID, change.Working).Checkpoints
