@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,9 +11,7 @@ import (
 // What a shell finds says nothing of groups, for which the daemon's own PATH counts. What an image lacks has a line of its own.
 func TestWhatGroupsFindIsLookedForInTheDaemonsOwnPath(t *testing.T) {
 	here := t.TempDir()
-	if err := os.WriteFile(filepath.Join(here, "tulip"), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(here, "tulip"), []byte("#!/bin/sh\n"), 0o755)
 	t.Setenv("PATH", "/nowhere:"+here)
 	d := &Daemon{}
 	for _, test := range []struct {

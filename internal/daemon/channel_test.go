@@ -32,9 +32,7 @@ func TestATokenIsReadFromAFileThatIsTheHostsAloneAndShownNowhere(t *testing.T) {
 	}
 	read := tokens{held: held, all: map[string]bool{}}
 	path := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(path, []byte("app-tulip-4711\nbot-crocus-4712\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, []byte("app-tulip-4711\nbot-crocus-4712\n"), 0o600)
 	if text, err := read.read("file:" + path); err != nil || text != "app-tulip-4711\nbot-crocus-4712" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -57,9 +55,7 @@ func TestThePolicyLetsEverybodyTalkOrNobodyWhoIsUnknown(t *testing.T) {
 		"": false, "permissions: on": false, "permissions: off": true, "permissions: 'off'": true, "permissions: maybe": false, "permissions: off\nnone: 1": false,
 	} {
 		home := t.TempDir()
-		if err := os.WriteFile(filepath.Join(home, "policy.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(home, "policy.yaml"), []byte(text), 0o600)
 		if anyone(config.Look(home))() != want {
 			t.Errorf("%q: %t", text, !want)
 		}

@@ -17,9 +17,7 @@ func TestANewHomeBeginsWithAGroup(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	makeHome(t, home)
 	mine := "# mine\n"
-	if err := os.WriteFile(filepath.Join(home, "sallyport.yaml"), []byte(mine), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(home, "sallyport.yaml"), []byte(mine), 0o600)
 	if err := os.RemoveAll(filepath.Join(home, ".git")); err != nil {
 		t.Fatal(err)
 	}
@@ -80,4 +78,11 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 		t.Fatalf("git %q: %v\n%s", args, err, out)
 	}
 	return string(out)
+}
+
+func writeFile(t *testing.T, path string, data []byte, perm os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, data, perm); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -37,9 +37,7 @@ cafe) printf localhost/cafe:latest;;
 *) exit 125;;
 esac
 `
-	if err := os.WriteFile(filepath.Join(bin, builder), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(bin, builder), []byte(script), 0o755)
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	plain, err := secret.New(secret.Config{})
 	if err != nil {
@@ -47,9 +45,7 @@ esac
 	}
 	home := t.TempDir()
 	settings := "host: {build: {images: [private, company/private, absent, 'localhost/company/private:latest', a, a5e6, 'sha256:a5e6', 'containers-storage:private', cafe]}}\n"
-	if err := os.WriteFile(filepath.Join(home, "sallyport.yaml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(home, "sallyport.yaml"), []byte(settings), 0o600)
 	allows, err := config.Open(home, disk.Ops{})
 	if err != nil {
 		t.Fatal(err)
@@ -206,9 +202,7 @@ func TestProgramsComeWithTheImageOfTheirRelease(t *testing.T) {
 	c := candidate{d}
 	put := func(of string) string {
 		from := t.TempDir()
-		if err := os.WriteFile(filepath.Join(from, release.Program), []byte("of "+of), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(from, release.Program), []byte("of "+of), 0o755)
 		r, err := c.Releases().Put(from, release.Release{Image: of, Built: made.Built})
 		if err != nil {
 			t.Fatal(err)

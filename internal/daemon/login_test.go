@@ -101,9 +101,7 @@ func TestALoginOpensItsModelIsRenewedOutsideAndIsSeenByNobodyInside(t *testing.T
 	t.Setenv("CODEX_HOME", folder)
 	file := filepath.Join(folder, "auth.json")
 	const text = `{"tokens":{"access_token":"access-token-0","refresh_token":"renewal-token-0","account_id":"account-1"}}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, []byte(text), 0o600)
 	v := &vendor{good: "access-token-0", renewal: "renewal-token-0"}
 	w := newWays(t, "")
 	held := &secret.Held{}

@@ -44,9 +44,7 @@ func newWays(t *testing.T, settings string) *ways {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, "sallyport.yaml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, "sallyport.yaml"), []byte(settings), 0o600)
 	w := &ways{}
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
@@ -269,9 +267,7 @@ func TestRegistriesAreASetAndWhatIsLookedIntoIsTrustedInside(t *testing.T) {
 func TestWhatADeadDaemonLeftOfItsWaysOutGoes(t *testing.T) {
 	w := newWays(t, "")
 	for _, name := range []string{storage.WayPrefix + "1", storage.BundlePrefix + "77", "daemon.sock"} {
-		if err := os.WriteFile(filepath.Join(w.folder, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(w.folder, name), nil, 0o600)
 	}
 	if err := storage.Begin(t.Context(), disk.Ops{}, t.TempDir(), w.network); err != nil {
 		t.Fatal(err)

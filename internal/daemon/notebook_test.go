@@ -126,9 +126,7 @@ func TestTheModeThatAPersonWroteStays(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), from) {
 			t.Fatalf("%q is not in %s, %v", from, text, err)
 		}
-		if err := os.WriteFile(n.file("chg-00000001"), []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, n.file("chg-00000001"), []byte(strings.Replace(string(text), from, to, 1)), 0o600)
 	}
 	if asked, err := n.Deterministic(t.Context(), "chg-00000001"); asked || err != nil {
 		t.Errorf("without notes: %t, %v", asked, err)

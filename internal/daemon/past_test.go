@@ -33,9 +33,7 @@ func TestWhatNobodyRunsByAnyMoreIsLeftOver(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(root, fmt.Sprint("usr", n)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(from, release.Program), fmt.Append(nil, n), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(from, release.Program), fmt.Append(nil, n), 0o755)
 		i, err := images.Put(t.Context(), root, image.Image{Inputs: fmt.Sprint(n), Built: noon})
 		if err != nil {
 			t.Fatal(err)

@@ -14,9 +14,7 @@ import (
 func TestAHomeWhoseKeeperCannotReadItsRecordHasAWayOut(t *testing.T) {
 	home, programs := t.TempDir(), t.TempDir()
 	for _, name := range []string{"sallyport", keeper.Program} {
-		if err := os.WriteFile(filepath.Join(programs, name), []byte(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(programs, name), []byte(name), 0o755)
 	}
 	o := Options{Home: home, Self: filepath.Join(programs, "sallyport")}
 	if _, err := PutRelease(o); err != nil {
@@ -26,9 +24,7 @@ func TestAHomeWhoseKeeperCannotReadItsRecordHasAWayOut(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(at, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, at, []byte("{"), 0o600)
 	_, err := PutRelease(o)
 	if next := problem.Of(err).Next; problem.KindOf(err) != problem.Unavailable || !strings.HasPrefix(next, "mv "+at+" ") {
 		t.Fatalf("%v; next: %s", err, next)

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -117,9 +116,7 @@ func TestTheDoctorSaysWhoApprovesAndWhatNobodyCan(t *testing.T) {
 		"marks: show":                {},
 	} {
 		home := t.TempDir()
-		if err := os.WriteFile(filepath.Join(home, config.PolicyFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(home, config.PolicyFile), []byte(text), 0o600)
 		checks := checkApprovals(home, rulebook{settings: config.Look(home)}, owner, []right.Person{{ID: owner.ID, Held: []right.Held{{Role: right.Owner}}, Reachable: true}})
 		if want.detail == "" {
 			if len(checks) > 0 {

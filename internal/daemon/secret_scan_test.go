@@ -23,9 +23,7 @@ func TestASecretScanNamesAMountAndDoesNotEnterIt(t *testing.T) {
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "plain"), []byte("nothing\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(root, "plain"), []byte("nothing\n"), 0o644)
 
 	var failed []api.SecretFailure
 	var done api.SecretProgress

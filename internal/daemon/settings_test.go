@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,9 +68,7 @@ func (h *heralded) restart() {
 
 func (h *heralded) says(name, text string) {
 	h.t.Helper()
-	if err := os.WriteFile(filepath.Join(h.home, name), []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	writeFile(h.t, filepath.Join(h.home, name), []byte(text), 0o600)
 }
 
 // news are what there is to tell when the files have been found the same twice.

@@ -71,9 +71,7 @@ func (g *ground) git(words ...string) string {
 // says commits a .sallyport.yaml and returns the commit.
 func (g *ground) says(text string) git.OID {
 	g.t.Helper()
-	if err := os.WriteFile(filepath.Join(g.repo, config.RepositoryFile), []byte(text), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
+	writeFile(g.t, filepath.Join(g.repo, config.RepositoryFile), []byte(text), 0o600)
 	g.git("add", "-A")
 	g.git("commit", "-q", "--allow-empty", "-m", "words")
 	return git.OID(g.git("rev-parse", "HEAD"))
@@ -212,9 +210,7 @@ func TestTheHomesWordCountsOverWhatARepositoryProposes(t *testing.T) {
 		"its work tree": {g.repo, "mine"}, "a link to it": {link, "mine"}, "another": {g.repo + "2", "systemctl restart app"}, "the folder above": {filepath.Dir(g.repo), "systemctl restart app"},
 	} {
 		file := filepath.Join(g.home, config.SallyportFile)
-		if err := os.WriteFile(file, fmt.Appendf(nil, "targets:\n- {repository: %s, restart: mine}\n", test.repository), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, fmt.Appendf(nil, "targets:\n- {repository: %s, restart: mine}\n", test.repository), 0o600)
 		if restart, unproven := g.of(commit); restart != test.want || unproven != "" {
 			t.Errorf("%s: %q, %q", name, restart, unproven)
 		}
@@ -230,9 +226,7 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 	told := filepath.Join(t.TempDir(), "told")
 	says := func(command string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(home, config.SallyportFile), fmt.Appendf(nil, "notify:\n  command: |\n    %s\n", command), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(home, config.SallyportFile), fmt.Appendf(nil, "notify:\n  command: |\n    %s\n", command), 0o600)
 	}
 	tell := teller{home: home, settings: config.Look(home), clean: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }}
 	note := ledger.Note{Change: "chg-00000001", Kind: ledger.NoteTrial, Text: "back\nwith \x1b[31m", Next: "sallyport confirm chg-00000001"}
@@ -262,9 +256,7 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 	if err := tell.Tell(t.Context(), note); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(home, config.SallyportFile), []byte("notify: [\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(home, config.SallyportFile), []byte("notify: [\n"), 0o600)
 	if err := tell.Tell(t.Context(), note); err != nil {
 		t.Errorf("by a file that does not load: %v", err)
 	}

@@ -3,7 +3,6 @@ package daemon
 import (
 	"io"
 	"log"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,9 +68,7 @@ func TestNothingIsWrittenPastTheLogThatIsCleaned(t *testing.T) {
 	was := log.Writer()
 	defer log.SetOutput(was)
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, nil, 0o600)
 	var own strings.Builder
 	if err := Run(t.Context(), Options{Home: filepath.Join(file, "home"), Log: &own}); err == nil {
 		t.Fatal("it served a home that cannot be")
