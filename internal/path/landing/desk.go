@@ -38,6 +38,7 @@ type desk struct {
 	seen   []bool      // per step: its file was read again after it was moved, and is the new one
 	laid   bool        // it is complete, so that something may have moved
 	locked bool        // we have held the index's lock
+	wrote  bool        // the index may have entries of ours
 	fresh  *git.Index  // read and checked while we held the lock; nil once written
 	was    unix.Stat_t // of the file that fresh was read from
 	left   []string

@@ -194,6 +194,7 @@ func (d *desk) writeIndex(raw []byte, was unix.Stat_t) error {
 	if err != nil {
 		return fmt.Errorf("write the index of %q: %w", d.Top, err)
 	}
+	d.wrote = true
 	err = d.ops.Do("index:swap", func() error { return unix.Renameat(d.dir.fd(), "index", d.gitDir.fd(), "index") })
 	if err != nil {
 		return fmt.Errorf("write the index of %q: %w", d.Top, err)

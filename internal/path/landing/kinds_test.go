@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,13 +132,18 @@ func TestAsRootASwappedFolderIsNotEntered(t *testing.T) {
 	if err := os.Chown(trap, 54322, 54322); err != nil {
 		t.Fatal(err)
 	}
+	percent := debug.SetGCPercent(-1) // it would close what is left open
+	defer debug.SetGCPercent(percent)
 	o.Project.UID = 54321
 	o.Project.Top = trap
 	_, err := (&landing.Lander{Host: beside}).Compute(gittest.Context(t), o)
 	if err == nil || !strings.Contains(err.Error(), "belongs to uid 54322") {
 		t.Errorf("%v", err)
 	}
-	_ = r
+	r.Top, r.CommonDir = trap, trap
+	if left := openBelow(t, r); len(left) > 0 {
+		t.Errorf("it is open still: %v", left)
+	}
 }
 
 func TestALinkedWorkTreeIsLandedOn(t *testing.T) {

@@ -85,7 +85,7 @@ func TestAPersonWhoEditsMeanwhileLosesNothing(t *testing.T) {
 				if d := differ(after, before); d != "" {
 					t.Errorf("not taken back:\n%s", d)
 				}
-				if !strings.Contains(j.row.Reason, strings.Split(c.path, "/")[0]) {
+				if !strings.Contains(j.row.Reason, strings.Split(c.path, "/")[0]) || c.path == "new" && !strings.HasPrefix(j.row.Reason, "new is in the way of new/deep/n.txt: new is not a folder") {
 					t.Errorf("reason %q does not name it", j.row.Reason)
 				}
 			} else if status := gitIn(t, r.Top, "", "status", "--porcelain", "--", c.path); status == "" {
@@ -302,9 +302,13 @@ func TestAnEditInAFileThatWasTakenAwayIsKept(t *testing.T) {
 	}
 }
 
-// TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged: what somebody has made of a path since is theirs, and the row says so.
+// TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged: what somebody has made of a path since is theirs, and the row says so, be it the first
+// of the paths or the last.
 func TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged(t *testing.T) {
-	for name, age := range map[string]time.Duration{"written now": 0, "with an old time": time.Hour} {
+	for name, c := range map[string]struct {
+		path string
+		age  time.Duration
+	}{"written now": {"a", 0}, "with an old time": {"a", time.Hour}, "the last one": {"new/n", 0}} {
 		t.Run(name, func(t *testing.T) {
 			r, o := plain(t)
 			adds := 0
@@ -312,7 +316,7 @@ func TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged(t *testing.T) {
 				err := do()
 				if op == "tree:add" {
 					if adds++; adds == 2 { // the last one
-						path, at := filepath.Join(r.Top, "a"), time.Now().Add(-age)
+						path, at := filepath.Join(r.Top, c.path), time.Now().Add(-c.age)
 						overwrite("mine")(path)
 						if err := os.Chtimes(path, at, at); err != nil {
 							t.Error(err)
@@ -323,10 +327,10 @@ func TestAnEditOfTheNewVersionIsToldAndTheRestIsStaged(t *testing.T) {
 			}}}
 			j := &journal{}
 			lands(t, l, o, j)
-			if j.row.State != landing.Landed || j.row.Reason != "a was changed meanwhile, and stays as you have it" {
+			if j.row.State != landing.Landed || j.row.Reason != c.path+" was changed meanwhile, and stays as you have it" {
 				t.Errorf("%s %q", j.row.State, j.row.Reason)
 			}
-			if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != " M a" {
+			if status := gitIn(t, r.Top, "", "status", "--porcelain"); status != " M "+c.path {
 				t.Errorf("status %q", status)
 			}
 		})
@@ -530,6 +534,11 @@ func TestWhatAPersonStagesMeanwhileIsRefusedAndStays(t *testing.T) {
 		"other bytes": {func(t *testing.T, r repo) {
 			gitIn(t, r.Top, "", "update-index", "--cacheinfo", "100644,"+gitIn(t, r.Top, "theirs", "hash-object", "-w", "--stdin")+",a")
 		}, "somebody staged a "},
+		"a path behind one that is staged as approved": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "rm", "-q", "--cached", "dir/f") }, "somebody staged dir/f "},
+		"the very bytes that are to land": {func(t *testing.T, r repo) {
+			gitIn(t, r.Top, "", "update-index", "--cacheinfo", "100644,"+gitIn(t, r.Top, "b\n", "hash-object", "-w", "--stdin")+",a")
+		}, "somebody staged a "},
+		"a path goes that is to go":  {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "rm", "-q", "--cached", "gone") }, "somebody staged gone "},
 		"a path is to be left alone": {func(t *testing.T, r repo) { gitIn(t, r.Top, "", "update-index", "--skip-worktree", "gone") }, "somebody staged gone "},
 		"a path is announced": {func(t *testing.T, r repo) {
 			put(t, filepath.Join(r.Top, "new/n"), "n\n", 0o644)
@@ -544,6 +553,10 @@ func TestWhatAPersonStagesMeanwhileIsRefusedAndStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, o := plain(t)
+			if strings.HasSuffix(name, "as approved") {
+				put(t, filepath.Join(r.Top, "a"), "b\n", 0o644)
+				gitIn(t, r.Top, "", "add", "a")
+			}
 			var before picture
 			l := &landing.Lander{Host: beside, Ops: meddle("desk:commit", true, func() { c.do(t, r); before = look(t, r.Top) })}
 			j := &journal{}

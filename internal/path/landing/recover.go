@@ -52,7 +52,7 @@ func (r *run) unwind(ctx context.Context, only pick) error {
 	if err := (live{r.desk}).backward(only); err != nil {
 		return err
 	}
-	if r.locked { // else the index was never written
+	if r.wrote { // else an entry that is as approved is a person's
 		if err := r.lockIndex(ctx, r.wait(waitForGit)); err != nil {
 			return err
 		}
@@ -179,5 +179,6 @@ func (r *run) takeUp(ctx context.Context) error {
 	if err != nil || !r.l.WorkTree || tip == r.l.Head && !slices.Contains(r.done, true) && !r.ownLock() {
 		return err
 	}
+	r.wrote = true // for all that the desk tells
 	return r.lockIndex(ctx, r.wait(waitForGit))
 }

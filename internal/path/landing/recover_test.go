@@ -161,6 +161,24 @@ func TestARecoveryThatTouchesNoFileDoesWithoutTheIndex(t *testing.T) {
 	}
 }
 
+// TestAnEditBehindAPathThatAPersonsCommitChangesIsTold: the commit says nothing of the path that was edited since.
+func TestAnEditBehindAPathThatAPersonsCommitChangesIsTold(t *testing.T) {
+	r, o := plain(t)
+	j := stopped(t, o, "index:write")
+	unlockedByHand(t, r)
+	put(t, filepath.Join(r.Top, "a"), "theirs\n", 0o644)
+	gitIn(t, r.Top, "", "add", "-A")
+	gitIn(t, r.Top, "", "commit", "-qm", "theirs")
+	put(t, filepath.Join(r.Top, "new/n"), "mine\n", 0o644)
+	stood := look(t, r.Top)
+	recoverAll(t, j, disk.Ops{})
+	if j.row.State != landing.Landed || j.row.Reason != "new/n was changed meanwhile, and stays as you have it" {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	unchanged(t, r, stood)
+	tidy(t, r)
+}
+
 // TestARecoveryGoesOnPastAPathThatWasAsApprovedAlready: of each path behind it the slots tell how far it is.
 func TestARecoveryGoesOnPastAPathThatWasAsApprovedAlready(t *testing.T) {
 	for _, goesBack := range []bool{false, true} {

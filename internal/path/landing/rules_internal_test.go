@@ -458,3 +458,31 @@ func TestAFileThatCannotBeReadIsNotTakenForOneThatIsWrittenTo(t *testing.T) {
 		}
 	}
 }
+
+// TestASmallFileIsReadAndNothingElseIsTakenForOne: whoever may write to a git directory could have us wait at a pipe.
+func TestASmallFileIsReadAndNothingElseIsTakenForOne(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(
+		os.WriteFile(at("file"), []byte("words\n"), 0o600), os.WriteFile(at("large"), make([]byte, smallMax+1), 0o600), os.Mkdir(at("folder"), 0o700),
+		os.Symlink("file", at("link")), unix.Mkfifo(at("pipe"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFolder(dir, "sha1", uint32(os.Geteuid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, c := range map[string]struct {
+		text string
+		read bool
+	}{
+		"file": {"words\n", true}, "large": {string(make([]byte, smallMax)), true}, "none": {"", true}, "folder": {"", true}, "file/below": {"", true},
+		"link": {"", false}, "pipe": {"", false},
+	} {
+		if text, err := f.small(name); text != c.text || (err == nil) != c.read {
+			t.Errorf("%s: %d bytes, %v", name, len(text), err)
+		}
+	}
+}
