@@ -233,6 +233,32 @@ func TestWhoHoldsWhatALandingNeedsIsWaitedForAWhile(t *testing.T) {
 	})
 }
 
+// TestALockThatIsGivenBackIsWaitedForNoLonger: the landing goes on as soon as a person's git is done.
+func TestALockThatIsGivenBackIsWaitedForNoLonger(t *testing.T) {
+	for _, lock := range []string{"index.lock", "refs/heads/main.lock"} {
+		dir := t.TempDir()
+		at := filepath.Join(dir, lock)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		folder, err := openFolder(dir, "sha1", uint32(os.Geteuid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer folder.Close()
+		s := &site{gitDir: folder, common: folder}
+		synctest.Test(t, func(t *testing.T) {
+			began, rest := time.Now(), 10*waitStep
+			gone := make(chan error, 1)
+			time.AfterFunc(rest, func() { gone <- os.Remove(at) })
+			err := s.unlocked(t.Context(), "main", true, waitForGit)
+			if took := time.Since(began); errors.Join(err, <-gone) != nil || took < rest || took > rest+2*waitStep {
+				t.Errorf("%s: %v, after %v", lock, err, took)
+			}
+		})
+	}
+}
+
 // TestAPackIsNamedBeforeItsIndex: git looks for the index, and takes what it finds for whole.
 func TestAPackIsNamedBeforeItsIndex(t *testing.T) {
 	dir := t.TempDir()
