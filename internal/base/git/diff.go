@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sallyport/internal/base/problem"
 )
@@ -164,9 +165,25 @@ func side(mode, oid string) Entry {
 	return Entry{Mode: Mode(mode), OID: OID(oid)}
 }
 
-// Stat returns what differs between two trees file by file, with renames and line counts, in path order.
-func (d Dir) Stat(ctx context.Context, from, to OID) ([]FileStat, error) {
-	out, err := d.Run(ctx, Cmd{Args: []string{"diff-tree", "-r", "-z", "-M", "--raw", "--numstat", "--no-ext-diff", "--no-textconv", "--no-abbrev", string(from), string(to)}})
+// Stat returns what differs between two trees file by file, with renames and line counts, in path order. Both may take minutes where files
+// have many lines: after the time that it has for them, every file is Uncounted.
+func (d Dir) Stat(ctx context.Context, from, to OID, within time.Duration) ([]FileStat, error) {
+	timed, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	stats, err := statsOf(timed, d, from, to, "-M", "--numstat")
+	if err == nil || timed.Err() == nil || ctx.Err() != nil {
+		return stats, err
+	}
+	stats, err = statsOf(ctx, d, from, to, "--no-renames")
+	for i := range stats {
+		stats[i].Uncounted = true
+	}
+	return stats, err
+}
+
+func statsOf(ctx context.Context, d Dir, from, to OID, how ...string) ([]FileStat, error) {
+	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-ext-diff", "--no-textconv", "--no-abbrev"}, how...)
+	out, err := d.Run(ctx, Cmd{Args: append(args, string(from), string(to))})
 	if err != nil {
 		return nil, err
 	}

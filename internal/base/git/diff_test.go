@@ -2,10 +2,13 @@ package git_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
@@ -80,6 +83,39 @@ func TestAPatchHasTheBytesWhereTheyAreAskedFor(t *testing.T) {
 	}
 }
 
+func TestWhereLinesTakeTooLongToCountTheFilesAreNamedAllTheSame(t *testing.T) {
+	top := person(t)
+	write(t, top+"/gone", "1\n2\n")
+	write(t, top+"/a", "1\n")
+	from := commit(t, top)
+	if err := os.Rename(top+"/gone", top+"/came"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, top+"/a", "2\n")
+	to := commit(t, top)
+	for name, test := range map[string]struct {
+		within time.Duration
+		want   string
+	}{
+		"in time":  {time.Minute, "M a<- +1 -1 false; R came<-gone +0 -0 false"},
+		"too long": {0, "M a<- +0 -0 true; A came<- +0 -0 true; D gone<- +0 -0 true"},
+	} {
+		stats, err := open(t, top).Stat(t.Context(), from, to, test.within)
+		var got []string
+		for _, s := range stats {
+			got = append(got, fmt.Sprintf("%s %s<-%s +%d -%d %v", s.Status, s.Path, s.From, s.Added, s.Removed, s.Uncounted))
+		}
+		if strings.Join(got, "; ") != test.want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if stats, err := open(t, top).Stat(ended, from, to, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("once nobody asks any more: %v, %v", stats, err)
+	}
+}
+
 // What git says of a difference is read as it stands, or not at all.
 func TestStatIsReadToItsEndOrRefused(t *testing.T) {
 	top := person(t)
@@ -109,7 +145,7 @@ func TestStatIsReadToItsEndOrRefused(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			dir, _ := slowGit(t, "diff-tree", "tr '|' '\\000' < says")
 			write(t, dir+"/says", c.says)
-			stats, err := d.Stat(t.Context(), head, head)
+			stats, err := d.Stat(t.Context(), head, head, time.Minute)
 			var got []string
 			for _, s := range stats {
 				got = append(got, fmt.Sprintf("%s %s<-%s +%d -%d %v %s %s", s.Status, s.Path, s.From, s.Added, s.Removed, s.Binary, s.Old.Mode, s.New.Mode))

@@ -102,6 +102,8 @@ type FileStat struct {
 	Added   int // lines
 	Removed int // lines
 	Binary  bool
+	// Uncounted says that counting took too long: no lines are counted, and a renamed file is one that went and one that came.
+	Uncounted bool
 }
 
 // Import describes one commit to make from a parent tree and some writes.

@@ -259,7 +259,7 @@ func TestNothingThatARepositoryConfiguresIsExecuted(t *testing.T) {
 	if err := d.Patch(t.Context(), &patch, base, made.OID, true); err != nil || !strings.Contains(patch.String(), "+2") {
 		t.Errorf("patch %q, %v", patch.String(), err)
 	}
-	if _, err := d.Stat(t.Context(), base, made.OID); err != nil {
+	if _, err := d.Stat(t.Context(), base, made.OID, time.Minute); err != nil {
 		t.Error(err)
 	}
 	if ran, err := os.ReadFile(marker); err == nil {
@@ -285,7 +285,7 @@ func TestStatCountsLinesAndSeesRenames(t *testing.T) {
 	os.Chmod(top+"/mode", 0o755)
 	write(t, top+"/added", "1\n2\n")
 	to := commit(t, top)
-	stats, err := open(t, top).Stat(t.Context(), base, to)
+	stats, err := open(t, top).Stat(t.Context(), base, to, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

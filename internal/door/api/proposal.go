@@ -104,7 +104,9 @@ type FileLine struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Binary  bool   `json:"binary,omitempty"`
-	Note    string `json:"note,omitempty"`
+	// Uncounted says that its lines were not counted, because that takes too long.
+	Uncounted bool   `json:"uncounted,omitempty"`
+	Note      string `json:"note,omitempty"`
 }
 
 // CheckResult is one check as run on the proposed tree.

@@ -128,7 +128,7 @@ func cardOf(c proposal.Card) api.Card {
 		Title: text(c.Title), Wish: text(c.Wish), Kind: c.Kind, Repo: text(c.Repo), Branch: c.Branch,
 		Files: each(c.Files, func(f proposal.FileLine) api.FileLine {
 			return api.FileLine{Path: text(f.Path), Status: f.Status, From: text(f.From), Added: f.Added,
-				Removed: f.Removed, Binary: f.Binary, Note: text(f.Note)}
+				Removed: f.Removed, Binary: f.Binary, Uncounted: f.Uncounted, Note: text(f.Note)}
 		}),
 		FilesTotal: c.FilesTotal, Added: c.Added, Removed: c.Removed, Class: c.Class, Typed: c.Typed, Banner: texts(c.Banner), Reach: texts(c.Reach),
 		Marks: each(c.Marks, func(m policy.Mark) api.Mark {

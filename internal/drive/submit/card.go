@@ -100,7 +100,12 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 func (s *Submissions) speak(ctx context.Context, o grounds.Offer) (*proposal.Spoken, error) {
 	var b bounded
 	clean := s.Secrets.DiffRedactor(&b)
-	err := o.Host.Patch(ctx, clean, o.Base, o.Commit, false)
+	timed, cancel := context.WithTimeout(ctx, proposal.CountMax)
+	defer cancel()
+	err := o.Host.Patch(timed, clean, o.Base, o.Commit, false)
+	if err != nil && timed.Err() != nil && ctx.Err() == nil { // the beginning of a diff that takes too long to make
+		err, b.longer = nil, true
+	}
 	if err := errors.Join(err, clean.Close()); err != nil {
 		return nil, fmt.Errorf("read the diff for the conversation: %w", err)
 	}

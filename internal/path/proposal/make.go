@@ -26,11 +26,15 @@ const (
 	linkTargetBytes = 4096 // PATH_MAX: no link is longer
 )
 
+// CountMax is how long the lines of a card are counted, and how long a diff is read for a conversation: a few seconds for 300,000 lines
+// that all differ, and minutes for more.
+const CountMax = 20 * time.Second
+
 // Objects is where a card is computed from: immutable objects, no work tree. A git.Dir is one.
 type Objects interface {
 	Tree(ctx context.Context, commit git.OID) (git.OID, error)
 	Edits(ctx context.Context, from, to git.OID) ([]git.Edit, error)
-	Stat(ctx context.Context, from, to git.OID) ([]git.FileStat, error)
+	Stat(ctx context.Context, from, to git.OID, within time.Duration) ([]git.FileStat, error)
 	Blobs(ctx context.Context, oids []git.OID, each func(oid git.OID, size int64, r io.Reader) error) error
 }
 
@@ -102,7 +106,7 @@ func Verify(p Proposal) error {
 
 // card computes what a person is shown.
 func (m Making) card(ctx context.Context) (Card, error) {
-	stats, err := m.Objects.Stat(ctx, m.Base, m.Commit)
+	stats, err := m.Objects.Stat(ctx, m.Base, m.Commit, CountMax)
 	if err != nil {
 		return Card{}, fmt.Errorf("count the lines of %.12s: %w", m.Commit, err)
 	}
@@ -192,7 +196,7 @@ var statuses = map[string]string{"A": "added", "C": "added", "D": "deleted", "M"
 
 // line says what became of one file. Its note is inert; its path is as stored.
 func line(s git.FileStat, targets map[git.OID]string) FileLine {
-	l := FileLine{Path: s.Path, From: s.From, Status: statuses[s.Status], Added: s.Added, Removed: s.Removed, Binary: s.Binary}
+	l := FileLine{Path: s.Path, From: s.From, Status: statuses[s.Status], Added: s.Added, Removed: s.Removed, Binary: s.Binary, Uncounted: s.Uncounted}
 	if l.Status == "" {
 		l.Status = "changed"
 	}

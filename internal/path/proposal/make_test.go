@@ -116,6 +116,37 @@ func TestACardIsComputedFromTheObjects(t *testing.T) {
 	}
 }
 
+// tooLong are objects whose lines take too long to count.
+type tooLong struct{ git.Dir }
+
+func (d tooLong) Stat(ctx context.Context, from, to git.OID, within time.Duration) ([]git.FileStat, error) {
+	if within != proposal.CountMax {
+		return nil, fmt.Errorf("%s to count the lines", within)
+	}
+	return d.Dir.Stat(ctx, from, to, 0)
+}
+
+func TestACardWhoseLinesTakeTooLongToCountSaysSo(t *testing.T) {
+	dir := repository(t)
+	from := commit(t, dir, "refs/heads/a", git.Commit{}, map[string]content{"a": {git.File, "1\n"}})
+	to := commit(t, dir, "refs/heads/b", from, map[string]content{"a": {git.File, "2\n"}, "b": {git.File, "3\n"}})
+	p, err := proposal.Make(t.Context(), making(tooLong{dir}, from, to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Card.Spoken = proposal.Speak("-1\n+2\n", true)
+	_, _, asks := p.Tell("echo")
+	about, _, _ := p.Tell("echo")
+	for _, want := range []string{"2 files, lines not counted: that takes longer than 20s\n", "  changed a (lines not counted)\n", "  added b (lines not counted)"} {
+		if !strings.Contains(about, want) {
+			t.Errorf("it does not say %q:\n%s", want, about)
+		}
+	}
+	if strings.Contains(about, "+0 -0") || !strings.Contains(asks, "its lines were not counted, as that takes longer than 20s") {
+		t.Errorf("%s\n%s", about, asks)
+	}
+}
+
 func TestAProposalIsTheSameAfterStorage(t *testing.T) {
 	dir := repository(t)
 	from := commit(t, dir, "refs/heads/a", git.Commit{}, map[string]content{"a": {git.File, "1\n"}})
@@ -168,7 +199,7 @@ func (o objects) Tree(context.Context, git.OID) (git.OID, error) { return o.tree
 func (o objects) Edits(context.Context, git.OID, git.OID) ([]git.Edit, error) {
 	return []git.Edit{}, o.err
 }
-func (o objects) Stat(context.Context, git.OID, git.OID) ([]git.FileStat, error) {
+func (o objects) Stat(context.Context, git.OID, git.OID, time.Duration) ([]git.FileStat, error) {
 	return o.stats, o.err
 }
 func (o objects) Blobs(_ context.Context, oids []git.OID, _ func(git.OID, int64, io.Reader) error) error {

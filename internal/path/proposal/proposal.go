@@ -126,7 +126,9 @@ type FileLine struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Binary  bool   `json:"binary,omitempty"`
-	Note    string `json:"note,omitempty"` // new executable, link to …
+	// Uncounted says that its lines were not counted, because that takes too long.
+	Uncounted bool   `json:"uncounted,omitempty"`
+	Note      string `json:"note,omitempty"` // new executable, link to …
 }
 
 // CheckResult is one --check as run in a sandbox on the proposed tree.

@@ -66,6 +66,8 @@ func (c Card) Coded() bool {
 // Unspoken says why a conversation cannot show all that a card is about; "" if it can. Then a yes is not taken there (SM-909).
 func (c Card) Unspoken() string {
 	switch {
+	case c.uncounted():
+		return fmt.Sprintf("its lines were not counted, as that takes longer than %s", CountMax)
 	case c.Spoken == nil:
 		return "its diff is not shown here"
 	case c.Spoken.Longer:
@@ -83,6 +85,9 @@ func (c Card) Unspoken() string {
 	}
 	return ""
 }
+
+// uncounted reports whether counting its lines took too long.
+func (c Card) uncounted() bool { return len(c.Files) > 0 && c.Files[0].Uncounted }
 
 // Tell returns a card as the messages of a conversation: what it is about, the diff, and what is asked, which is the last (SM-081,
 // SM-089). All of it is computed; what an agent says is quoted and said to be its own (SM-908).
@@ -158,7 +163,11 @@ func (t *telling) files(c Card) {
 		t.line("no file changes")
 		return
 	}
-	t.line("%d %s, +%d -%d", c.FilesTotal, files, c.Added, c.Removed)
+	if c.uncounted() {
+		t.line("%d %s, lines not counted: that takes longer than %s", c.FilesTotal, files, CountMax)
+	} else {
+		t.line("%d %s, +%d -%d", c.FilesTotal, files, c.Added, c.Removed)
+	}
 	for i, f := range c.Files {
 		if i == filesSpoken {
 			t.line("  … and %d more, which the diff names", c.FilesTotal-filesSpoken)
@@ -169,8 +178,11 @@ func (t *telling) files(c Card) {
 			name = inert.Path(f.From) + " => " + name
 		}
 		lines := fmt.Sprintf("+%d -%d", f.Added, f.Removed)
-		if f.Binary {
+		switch {
+		case f.Binary:
 			lines = "binary"
+		case f.Uncounted:
+			lines = "lines not counted"
 		}
 		note := ""
 		if f.Note != "" {

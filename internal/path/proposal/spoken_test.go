@@ -130,6 +130,7 @@ func TestWhatAConversationDoesNotShowWholeIsNotApprovedThere(t *testing.T) {
 		"it has 2 marks":              func(c *proposal.Card) { c.MarksTotal = 2 },
 		"it changes 2 files":          func(c *proposal.Card) { c.FilesTotal = 2 },
 		"no text shows what changes":  func(c *proposal.Card) { c.Files[0].Binary = true },
+		"its lines were not counted":  func(c *proposal.Card) { c.Files[0].Uncounted, c.Spoken.Longer = true, true },
 	} {
 		if got := ofGroup(change).Card.Unspoken(); !strings.HasPrefix(got, want) || got != "" && want == "" {
 			t.Errorf("%q, not %q", got, want)

@@ -109,7 +109,11 @@ func printPicture(s sheet, c api.Card) {
 		s.line("  no file changes")
 		return
 	}
-	s.line("  %s, %s %s", count(c.FilesTotal, "file"), s.green(fmt.Sprintf("+%d", c.Added)), s.red(fmt.Sprintf("-%d", c.Removed)))
+	lines := s.green(fmt.Sprintf("+%d", c.Added)) + " " + s.red(fmt.Sprintf("-%d", c.Removed))
+	if uncounted(c) {
+		lines = s.yellow("lines not counted: that takes too long")
+	}
+	s.line("  %s, %s", count(c.FilesTotal, "file"), lines)
 	longest, most := 0, 1
 	for _, f := range c.Files {
 		longest = max(longest, columns(label(f)))
@@ -118,9 +122,12 @@ func printPicture(s sheet, c api.Card) {
 	names := min(longest, s.width*6/10)
 	room := max(s.width-names-20, 10)
 	for _, f := range c.Files {
-		bar := "binary"
-		if !f.Binary {
-			bar = fmt.Sprintf("%5d %s", f.Added+f.Removed, drawBar(s, f.Added, f.Removed, most, room))
+		bar := " binary"
+		switch {
+		case f.Uncounted:
+			bar = ""
+		case !f.Binary:
+			bar = fmt.Sprintf(" %5d %s", f.Added+f.Removed, drawBar(s, f.Added, f.Removed, most, room))
 		}
 		note := ""
 		if f.Note != "" {
@@ -129,15 +136,18 @@ func printPicture(s sheet, c api.Card) {
 		name := label(f)
 		if columns(name) > names { // never cut: what lands is named in full
 			s.name("  "+statusWord(s, f.Status)+" ", strings.Repeat(" ", 11), name)
-			s.line("  %-8s %s%s", "", strings.TrimRight(bar, " "), note)
+			s.line("  %-8s%s%s", "", strings.TrimRight(bar, " "), note)
 			continue
 		}
-		s.line("  %s %s %s%s", statusWord(s, f.Status), name+strings.Repeat(" ", names-columns(name)), strings.TrimRight(bar, " "), note)
+		s.line("  %s %s%s%s", statusWord(s, f.Status), name+strings.Repeat(" ", names-columns(name)), strings.TrimRight(bar, " "), note)
 	}
 	if more := c.FilesTotal - standFor(c.Files); more > 0 {
 		s.line("  … and %s more", count(more, "file"))
 	}
 }
+
+// uncounted reports whether counting its lines took too long.
+func uncounted(c api.Card) bool { return len(c.Files) > 0 && c.Files[0].Uncounted }
 
 func label(f api.FileLine) string {
 	if n, folded := filesIn(f); folded {

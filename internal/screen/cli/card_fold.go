@@ -57,7 +57,7 @@ func foldFiles(c api.Card) []api.FileLine {
 		if !seen {
 			i = len(out)
 			at[dir] = i
-			out = append(out, api.FileLine{Path: dir + "/", Status: folded + strconv.Itoa(in[dir])})
+			out = append(out, api.FileLine{Path: dir + "/", Status: folded + strconv.Itoa(in[dir]), Uncounted: f.Uncounted})
 		}
 		out[i].Added += f.Added
 		out[i].Removed += f.Removed

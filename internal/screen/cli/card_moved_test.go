@@ -23,6 +23,8 @@ func TestACardNamesTheTreeThatItsChecksRanOn(t *testing.T) {
 		"it has moved again since then": {api.Card{Checks: checks, Moved: moved, ChecksOn: &api.Ground{Head: "cccccccccccccccc", Tree: "bbbb"}}, []string{"what would have landed on main at cccccccccccc"}, []string{"as it is now"}},
 		"marks of what would land": {api.Card{Marks: []api.Mark{{Path: "lib/x", Says: "git takes it"}}, MarksTotal: 1, MarksWord: true, MarksOn: &api.Ground{Head: "cccccccccccccccc", Tree: "dddddddddddddddd"}},
 			[]string{"marked, with what would land on main at cccccccccccc (tree dddddddddddd): look before", "lib/x: git takes it"}, nil},
+		"its lines take too long to count": {api.Card{FilesTotal: 1, Files: []api.FileLine{{Path: "big", Status: "changed", Uncounted: true}}},
+			[]string{"  1 file, lines not counted: that takes too long\n  changed  big\n"}, []string{"+0 -0", "binary"}},
 		"a rollback has no checks at all": {api.Card{Kind: "revert", Moved: moved}, []string{"main has moved by 7 commits"}, []string{"run on"}},
 	} {
 		t.Run(name, func(t *testing.T) {

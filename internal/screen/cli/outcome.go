@@ -99,6 +99,8 @@ func printLanded(a *app, s sheet, d api.Detail) {
 			s.line("  the host runs by release %s; the one before: %s", short(h.Release), a.command("sallyport upgrade previous"))
 		}
 		return
+	} else if p != nil && uncounted(p.Card) {
+		what = ": " + count(p.Card.FilesTotal, "file")
 	} else if p != nil {
 		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
 	}
