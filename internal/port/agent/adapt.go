@@ -106,11 +106,11 @@ func (k Known) installed(task Task) (sandbox.Installed, error) {
 		return sandbox.Installed{}, person.Lacking(fmt.Sprintf("the agent %q (%s)", k.Name, strings.Join(k.Programs, " or ")), last)
 	}
 	if programs := strings.Join(k.Programs, " or "); errors.Is(last, os.ErrNotExist) && !strings.Contains(programs, "/") {
-		whose := "PATH"
-		if task.Chat { // nobody's shell is there when a group is woken
-			whose = "the PATH that the daemon was started with"
+		if task.Chat { // nobody's shell is there when a group is woken: only doctor, run in one, knows whether the agent is to be installed
+			return sandbox.Installed{}, problem.Errorf(problem.NotFound, "sallyport doctor",
+				"the agent %q was not found: no folder of the PATH that the daemon was started with has %s", k.Name, programs)
 		}
-		return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: no folder of %s has %s", k.Name, whose, programs)
+		return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: no folder of PATH has %s", k.Name, programs)
 	}
 	return sandbox.Installed{}, problem.Errorf(problem.NotFound, next, "the agent %q is not on this machine: %w", k.Name, last)
 }

@@ -75,7 +75,8 @@ func TestACodexThatIsNotThereIsGot(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	want.Chat = true // nobody's shell is there
-	if _, err := codex.New().Program(want); !strings.HasSuffix(problem.Of(err).Text, "no folder of the PATH that the daemon was started with has codex") {
+	_, err = codex.New().Program(want)
+	if problem.Of(err).Next != "sallyport doctor" || !strings.HasSuffix(problem.Of(err).Text, "no folder of the PATH that the daemon was started with has codex") {
 		t.Errorf("in a conversation: %v", err)
 	}
 }
