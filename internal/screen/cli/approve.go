@@ -37,8 +37,8 @@ Your yes, if it is the last that is needed, is answered with the code that such 
 confirmed with. It is shown once.
 
 --message is the commit's message, as with git commit -m, instead of the one on the card. Its first
-line is the subject, which is cut at 72 columns. Trailers that name the change, the agent and who
-approved it are added.
+line is the subject, which is cut at 72 columns. Where two approve, a yes without --message leaves
+what the one before said. Trailers that name the change, the agent and who approved it are added.
 
 Where git's own configuration wants commits signed (commit.gpgsign), the commit is signed as the
 repository's owner, by their program. What cannot be signed does not land, unless --unsigned says

@@ -135,7 +135,7 @@ func readDecision(ctx context.Context, a *app, c *client.Client, q api.Question,
 			if err := a.page(ctx, func(w io.Writer) error { return client.Copy(ctx, c, api.ChangeDiff, q.Approval.Change, w) }); err != nil {
 				return false, false, err
 			}
-		case "r", "refuse":
+		case "r", "refuse", "n", "no":
 			reason, err := a.prompt("why? ", signals)
 			if err != nil || strings.TrimSpace(reason) == "" {
 				fmt.Fprintln(a.Err, "nothing was decided: a refusal needs a reason")

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -79,14 +81,51 @@ func answer(a *app, v any, format string, args ...any) error {
 	return nil
 }
 
-// table writes rows below the names of their columns, each as row writes it.
+// table writes rows below the names of their columns, each as row writes it. Where a terminal is too narrow for one of them, the last column
+// has lines of its own.
 func table[T any](w io.Writer, head string, rows []T, row func(t io.Writer, r T)) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, head)
+	var cells bytes.Buffer
+	fmt.Fprintln(&cells, head)
 	for _, r := range rows {
-		row(t, r)
+		row(&cells, r)
 	}
-	return t.Flush()
+	s := sheet{w: w, width: width(w), terminal: onTerminal(w)}
+	lines, err := aligned(cells.String())
+	if err != nil {
+		return err
+	}
+	if s.terminal && slices.ContainsFunc(lines, func(l string) bool { return columns(l) > s.width }) {
+		return narrow(s, cells.String())
+	}
+	_, err = io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// aligned are lines whose cells, with tabs between them, stand below each other.
+func aligned(cells string) ([]string, error) {
+	var out strings.Builder
+	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	io.WriteString(t, cells)
+	err := t.Flush()
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"), err
+}
+
+// narrow writes a table with the last cell of each line below the others.
+func narrow(s sheet, cells string) error {
+	var front strings.Builder
+	var last []string
+	for line := range strings.Lines(cells) {
+		line = strings.TrimSuffix(line, "\n")
+		at := max(strings.LastIndexByte(line, '\t'), 0)
+		front.WriteString(line[:at] + "\n")
+		last = append(last, strings.TrimPrefix(line[at:], "\t"))
+	}
+	lines, err := aligned(front.String())
+	for i, line := range lines {
+		s.line("%s", line)
+		s.rows("    ", "    ", last[i])
+	}
+	return err
 }
 
 // group builds a noun: it only has verbs.

@@ -135,7 +135,7 @@ func TestAtATerminalThePersonIsAskedWithTheCardBeforeThem(t *testing.T) {
 	s := d.sit(t, "run", "--request", "do", "--", "true")
 	s.see("make the test pass")
 	s.see(`\[a\]pprove exactly this, \[m\]essage, \[d\]iff, \[r\]efuse, \[l\]ater\? `)
-	s.press("no\n")
+	s.press("maybe\n")
 	s.see("nothing was decided")
 	s.see(`\[a\]pprove`)
 	s.press("d\n")
@@ -255,7 +255,7 @@ func TestAtATerminalLaterLeavesItWaitingAndARefusalHasAReason(t *testing.T) {
 
 	s = d.sit(t, "approve", "chg-00000001")
 	s.see(`ater\? `)
-	s.press("r\n")
+	s.press("no\n")
 	s.see(`why\? `)
 	s.press("\n")
 	s.see("needs a reason")
