@@ -133,6 +133,14 @@ func (r rule) text(f finding) string {
 	return s
 }
 
+// digits shows a figure with three digits that count, and one of a thousand or more whole.
+func digits(v float64) string {
+	if v >= 999.5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
 // quantity shows a figure with its unit.
 func quantity(v float64, unit string) string {
 	switch unit {
@@ -140,9 +148,9 @@ func quantity(v float64, unit string) string {
 		if v < 1 {
 			return fmt.Sprintf("%.4gms", v*1000)
 		}
-		return fmt.Sprintf("%.3gs", v)
+		return digits(v) + "s"
 	case "percent":
-		return fmt.Sprintf("%.3g%%", v)
+		return digits(v) + "%"
 	case "bytes":
 		return fmt.Sprintf("%.0f MiB", v/(1<<20))
 	}
