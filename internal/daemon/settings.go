@@ -58,7 +58,7 @@ func (h herald) tell(ctx context.Context, n config.News) error {
 		return err
 	}
 	h.ledger.Log.Warn(text)
-	h.ledger.Notify(ledger.Note{Kind: ledger.NoteSettings, Text: h.ledger.Secrets.Redact(text), Next: next}, func() {})
+	h.ledger.Notify(ledger.Note{Kind: ledger.NoteSettings, Text: text, Next: next}, func() {})
 	return nil
 }
 

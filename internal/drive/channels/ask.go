@@ -169,7 +169,7 @@ func (c *Channels) ask(ctx context.Context, tx store.Tx, s said, q question.Ques
 		return err
 	}
 	tx.After(func() {
-		text := c.Secrets.Redact(strings.Join(append([]string{q.Card.Title}, q.Card.Lines...), "\n"))
+		text := strings.Join(append([]string{q.Card.Title}, q.Card.Lines...), "\n")
 		c.Notify(ledger.Note{Kind: ledger.NoteAdmission, Text: text, Next: "sallyport approval show " + string(q.ID)}, func() {})
 	})
 	return asker{c}.show(ctx, tx, q, asked)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/ledger"
@@ -187,7 +186,7 @@ func (c carrier) after(l *line, d message.Delivery, err error) message.Delivery 
 		}
 		return d.Later("the platform takes nothing more for a while", until)
 	}
-	why := inert.Short(c.Secrets.Redact(problem.Of(err).Text), 300)
+	why := c.reason(err)
 	switch {
 	case errors.Is(err, channel.ErrDead):
 		return d.Dead(why, now)

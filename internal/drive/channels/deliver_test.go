@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/channels"
@@ -170,6 +171,36 @@ func TestWhatThePlatformRefusesIsDeadAtOnceAndHoldsUpNothing(t *testing.T) {
 		same(t, "arrived", s.texts(stream), "after", "last")
 		if d := s.delivery(all[2]); d.Status != message.Undelivered || tried("broken") != message.DeliveryTriesMax {
 			t.Errorf("tried %d times: %+v", tried("broken"), d)
+		}
+	})
+}
+
+// A platform's error may quote the request, and with it the channel's token.
+func TestWhatAPlatformSaysOfAFailureIsStoredAndShownWithoutSecrets(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		var away atomic.Bool
+		s.oddly(func(o *odd) {
+			o.deliver = func(context.Context, channel.Message) (string, error) {
+				return "", fmt.Errorf("no such member for %s: %w", planted, channel.ErrDead)
+			}
+			o.run = func(ctx context.Context, l channel.Listener) error {
+				if !away.Load() {
+					l.Ready(channel.Self{Account: "B1"})
+					<-ctx.Done()
+				}
+				return problem.New(problem.Unavailable, "no way with "+planted)
+			}
+		})
+		end := s.lives()
+		why := s.delivery(s.sends(stream, message.Talk, "hello")[0]).Reason
+		end()
+		away.Store(true)
+		s.lives()
+		for what, said := range map[string]string{"a message that is dead": why, "a channel that is away": s.channels.States()[chatName].Reason} {
+			if strings.Contains(said, planted) || !strings.Contains(said, "[secret: ") {
+				t.Errorf("%s: %q", what, said)
+			}
 		}
 	})
 }

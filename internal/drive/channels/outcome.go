@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sallyport/internal/base/id"
-	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/channel"
@@ -77,7 +76,7 @@ func (c carrier) tellOutcome(ctx context.Context, l *line, d message.Delivery) {
 			l.outcomes.wait(next, errors.As(err, &later))
 			return
 		}
-		c.Log.Info("a card does not show that it has its answer", "channel", d.Channel, "card", d.Out, "error", c.Secrets.Redact(problem.Of(err).Text))
+		c.Log.Info("a card does not show that it has its answer", "channel", d.Channel, "card", d.Out, "error", c.reason(err))
 	}
 	err := c.DB.InTx(context.WithoutCancel(ctx), func(tx store.Tx) error { return tx.NoteTold(ctx, d.Out) })
 	if err != nil {

@@ -60,7 +60,7 @@ func (c *Channels) begin(ctx context.Context, ch conversation.Channel, before *l
 	})
 	if err != nil {
 		l.driver = nil
-		l.lose(inert.Short(c.Secrets.Redact(problem.Of(err).Text), 300))
+		l.lose(c.reason(err))
 	}
 	c.mu.Lock()
 	c.lines[ch.Name] = l
@@ -103,7 +103,7 @@ func (c *Channels) keep(ctx context.Context, l *line) {
 		if kind := problem.KindOf(err); kind == problem.Denied || kind == problem.Refused {
 			pause = againRefused
 		}
-		l.lose(inert.Short(c.Secrets.Redact(problem.Of(err).Text), 300))
+		l.lose(c.reason(err))
 		c.Log.Warn("the session of a channel is lost", "channel", l.Name, "error", l.State().Reason, "again", pause)
 
 		timer := time.NewTimer(pause)
@@ -250,6 +250,11 @@ func (l *line) lose(why string) {
 		since = l.state.Since
 	}
 	l.state = State{Since: since, Reason: why, Lost: l.state.Lost, LostIn: l.state.LostIn}
+}
+
+// reason is what a platform says of a failure, as it is stored, logged and shown: it may hold the channel's own token.
+func (c *Channels) reason(err error) string {
+	return inert.Short(c.Secrets.Redact(problem.Of(err).Text), 300)
 }
 
 // State is how the channel stands.

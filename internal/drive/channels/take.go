@@ -80,7 +80,7 @@ func (c *Channels) take(ctx context.Context, l *line, e channel.Event) error {
 // makeAside has a group made that somebody has named, for as long as the daemon runs. What it does not come to the next one does.
 func (c *Channels) makeAside(l *line, decided message.In) {
 	if err := c.Voices.CarryOut(l.host, decided, decided.Text); err != nil && l.host.Err() == nil {
-		c.Log.Error("what was decided in a conversation is not done before the next start", "channel", l.Name, "error", c.Secrets.Redact(problem.Of(err).Text))
+		c.Log.Error("what was decided in a conversation is not done before the next start", "channel", l.Name, "error", c.reason(err))
 	}
 }
 
@@ -111,7 +111,7 @@ func lasts(err error) bool {
 // pass drops an event of which nothing can become, so that it stands in the way of nothing that is said after it.
 func (c *Channels) pass(ctx context.Context, l *line, e channel.Event, why error) error {
 	kind := problem.KindOf(why)
-	c.Log.Warn("nothing can become of something that was said in a conversation", "channel", l.Name, "error", inert.Short(c.Secrets.Redact(problem.Of(why).Text), 300))
+	c.Log.Warn("nothing can become of something that was said in a conversation", "channel", l.Name, "error", c.reason(why))
 	err := c.DB.InTx(ctx, func(tx store.Tx) error {
 		s, fresh, err := c.receive(ctx, tx, l, e)
 		if err != nil || !fresh {

@@ -110,7 +110,7 @@ func (l *Ledger) Moved(row change.Row) {
 			l.Log.Warn("other rollbacks of the same change still wait for approval; approving one ends it", "change", row.ID, "error", err)
 		}
 	}
-	if n, ok := l.noteOf(row); ok {
+	if n, ok := noteOf(row); ok {
 		l.Notify(n, func() {})
 	}
 }

@@ -148,8 +148,11 @@ func TestANoteCountsOnceItWasTakenAndNobodyToTellIsNoFailure(t *testing.T) {
 		b := open(t)
 		b.deaf = c.deaf
 		taken := false
-		b.Notify(ledger.Note{Change: "chg-1", Kind: ledger.NoteTrial}, func() { taken = true })
+		b.Notify(ledger.Note{Change: "chg-1", Kind: ledger.NoteTrial, Text: "it holds " + planted}, func() { taken = true })
 		b.EndAsides()
+		if n := <-b.told; !strings.HasPrefix(n.Text, "it holds [secret") {
+			t.Errorf("%s: told %+v", name, n)
+		}
 		if taken != c.taken || !strings.Contains(b.said.String(), c.says) || c.says == "" && b.said.Len() > 0 {
 			t.Errorf("%s: taken %v, the log says %q", name, taken, b.said.String())
 		}

@@ -40,7 +40,7 @@ const (
 )
 
 // noteOf is what a person who watches nothing is told of a row that has moved; false if it is none of their business.
-func (l *Ledger) noteOf(row change.Row) (Note, bool) {
+func noteOf(row change.Row) (Note, bool) {
 	n := Note{Change: row.ID, Text: row.Reason, Next: row.Next}
 	switch row.State {
 	case change.AwaitingApproval:
@@ -67,12 +67,12 @@ func (l *Ledger) noteOf(row change.Row) (Note, bool) {
 	default:
 		return n, false
 	}
-	n.Text = l.Secrets.Redact(n.Text)
 	return n, true
 }
 
-// Notify hands a note on beside whatever goes on, and calls told if it was taken. Nobody waits for it.
+// Notify hands a note on beside whatever goes on, its text without secrets, and calls told if it was taken. Nobody waits for it.
 func (l *Ledger) Notify(n Note, told func()) {
+	n.Text = l.Secrets.Redact(n.Text)
 	l.Aside(func(ctx context.Context) {
 		if err := l.Parts.Tell.Tell(ctx, n); err != nil {
 			if !errors.Is(err, ErrNobody) {
