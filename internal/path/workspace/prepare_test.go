@@ -53,7 +53,7 @@ func TestFreshThrowsAwayAndRemoveLeavesNothing(t *testing.T) {
 		if got := show(walk(t, m, fresh)); got != nil {
 			t.Errorf("found %q in a fresh workspace", got)
 		}
-		wt.Edit(t, fresh, wt.Exec("i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done; echo >x; chmod 0 ."))
+		wt.Edit(t, fresh, wt.Exec("deep=$(printf 'd/%.0s' $(seq 400)); mkdir -p $deep; cd $deep; echo >x; chmod 0 ."))
 		withDescriptors(t, 350, func() {
 			if err := m.Remove(gittest.Context(t), w.Spec.Change); err != nil {
 				t.Fatal(err)

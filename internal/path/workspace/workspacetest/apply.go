@@ -17,20 +17,20 @@ import (
 // confined does one edit with top as the root of all there is: links lead where random
 // edits let them lead, and this machine's own files are behind some of those names.
 // Scripts are a test's own words and run outside.
-func confined(root, top string, op Op) error {
+func confined(root, top string, op Op, out io.Writer) error {
 	if op.Do == "exec" {
-		return script(root, top, string(op.To))
+		return script(root, top, string(op.To), out)
 	}
-	out, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	outside, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(out)
+	defer unix.Close(outside)
 	if err := unix.Chroot(top); err != nil {
 		return err
 	}
 	err = apply("/", op)
-	if back := unix.Fchdir(out); back != nil {
+	if back := unix.Fchdir(outside); back != nil {
 		panic(back)
 	}
 	if back := unix.Chroot("."); back != nil {
@@ -135,11 +135,12 @@ func move(from, to string) error {
 	return os.RemoveAll(from)
 }
 
-func script(root, top, text string) error {
+func script(root, top, text string, out io.Writer) error {
 	cmd := exec.Command("/bin/sh", "-ec", text)
 	cmd.Dir = top
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
+	cmd.Stdout, cmd.Stderr = out, out
 	return cmd.Run()
 }
 

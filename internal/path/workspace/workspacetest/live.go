@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,7 @@ type Live struct {
 	View *os.File // the merged tree's top, as sandbox.Process.View returns it
 
 	tree   workspace.Workspace
-	cmd    *exec.Cmd
+	end    func() error // waits for who has it mounted
 	conn   *net.UnixConn
 	answer *json.Decoder
 }
@@ -37,19 +36,17 @@ func Show(t testing.TB, w workspace.Workspace) *Live {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "live"), os.NewFile(uintptr(pair[1]), "live")
 	defer ours.Close()
-	defer theirs.Close()
 	conn, err := net.FileConn(ours)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Live{tree: w, cmd: command(roleLive), conn: conn.(*net.UnixConn), answer: json.NewDecoder(conn)}
-	l.cmd.Stdout, l.cmd.Stderr = os.Stdout, os.Stderr
-	l.cmd.ExtraFiles = []*os.File{theirs}
-	if err := l.cmd.Start(); err != nil {
+	l := &Live{tree: w, conn: conn.(*net.UnixConn), answer: json.NewDecoder(conn)}
+	l.end, err = mounter(theirs)
+	theirs.Close()
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	theirs.Close()
 	if err := json.NewEncoder(l.conn).Encode(errand{Tree: w.Tree}); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +56,26 @@ func Show(t testing.TB, w workspace.Workspace) *Live {
 	return l
 }
 
+// mounter starts who mounts and does what the socket says, and returns what waits for its end.
+func mounter(theirs *os.File) (end func() error, err error) {
+	if os.Geteuid() == 0 {
+		conn, err := net.FileConn(theirs)
+		if err != nil {
+			return nil, err
+		}
+		ended := make(chan error, 1)
+		go func() { // ends with the other end of the socket
+			defer conn.Close()
+			ended <- apart(func() error { return said(serve(conn.(*net.UnixConn))) })
+		}()
+		return func() error { return <-ended }, nil
+	}
+	cmd := command(roleLive)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{theirs}
+	return cmd.Wait, cmd.Start()
+}
+
 // Close unmounts; it can be called more than once.
 func (l *Live) Close() {
 	if l.View != nil {
@@ -66,7 +83,7 @@ func (l *Live) Close() {
 	}
 	if l.conn != nil {
 		l.conn.Close()
-		_ = l.cmd.Wait() // a helper that failed has said so
+		_ = l.end() // a helper that failed has said so
 		reopen(l.tree.Tree)
 	}
 	l.View, l.conn = nil, nil
@@ -124,11 +141,19 @@ func liveHelper() int {
 		fmt.Println(err)
 		return 1
 	}
-	if err := serve(conn.(*net.UnixConn)); err != nil && !errors.Is(err, io.EOF) {
-		fmt.Println("live workspace:", err)
+	if said(serve(conn.(*net.UnixConn))) != nil {
 		return 1
 	}
 	return 0
+}
+
+// said prints why a workspace was left, unless it is that nobody asks any more.
+func said(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	fmt.Println("live workspace:", err)
+	return err
 }
 
 func serve(conn *net.UnixConn) error {
@@ -155,7 +180,7 @@ func serve(conn *net.UnixConn) error {
 			return err
 		}
 		said := ""
-		if err := e.run(top, &root); err != nil {
+		if err := e.run(top, &root, os.Stdout); err != nil {
 			said = err.Error()
 		}
 		if err := answers.Encode(said); err != nil {
