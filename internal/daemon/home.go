@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/client"
 	"sallyport/internal/rule/config"
@@ -37,6 +38,9 @@ func (d *Daemon) makeState() (string, error) {
 		}
 		if int(st.Uid) != os.Geteuid() {
 			return "", problem.Errorf(problem.Refused, fmt.Sprintf("ls -ld %q", folder), "the folder %q belongs to uid %d: a home is served by the user who made it", folder, st.Uid)
+		}
+		if st.Mode&0o002 != 0 { // what is in a home says what agents may do, and what git does
+			return "", problem.Errorf(problem.Refused, "chmod o-w "+inert.Path(folder), "every user of this machine may write in the folder %q", folder)
 		}
 	}
 	if st, err := os.Stat(state); err != nil || st.Mode().Perm()&0o077 != 0 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/who/group"
 )
 
@@ -55,6 +56,20 @@ func TestANewHomeBeginsWithAGroup(t *testing.T) {
 	ignored := gitIn(t, home, "check-ignore", ".state/x", ".env", ".env.local", "groups/echo/.env") // SM-015
 	if strings.Count(ignored, "\n") != 4 {
 		t.Errorf("git ignores %q", ignored)
+	}
+}
+
+func TestAHomeThatEveryoneMayWriteIsNotServed(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	makeHome(t, home)
+	for mode, served := range map[os.FileMode]bool{0o777: false, 0o777 | os.ModeSticky: false, 0o702: false, 0o775: true, 0o755: true} {
+		if err := os.Chmod(home, mode); err != nil {
+			t.Fatal(err)
+		}
+		d := &Daemon{Options: Options{Home: home}}
+		if _, err := d.makeState(); (err == nil) != served || !served && (problem.KindOf(err) != problem.Refused || !strings.HasPrefix(problem.Of(err).Next, "chmod o-w ")) {
+			t.Errorf("%s: %v", mode, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,30 @@ func EditPolicy(home string) string { return edit(filepath.Join(home, PolicyFile
 
 // read returns a regular file's bytes, nil if there is none, and its stamp, if that tells it apart; one byte beyond the limit is enough to refuse it.
 func read(name string) ([]byte, stamp.Stamp, error) {
+	return readIf(name, func(fs.FileInfo) error { return nil })
+}
+
+// readOwners is read of a file that nobody may change but root and whose folder it is.
+func readOwners(name string) ([]byte, stamp.Stamp, error) {
+	return readIf(name, func(file fs.FileInfo) error {
+		home, err := os.Stat(filepath.Dir(name))
+		if err != nil {
+			return err
+		}
+		is, ok := file.Sys().(*syscall.Stat_t)
+		whose, known := home.Sys().(*syscall.Stat_t)
+		switch {
+		case !ok || !known || is.Uid != 0 && is.Uid != whose.Uid:
+			return problem.Errorf(problem.Refused, "ls -ln "+inert.Path(filepath.Dir(name)), "%q belongs to another user than its folder: who wrote it would say what your agents may do", name)
+		case file.Mode().Perm()&0o002 != 0:
+			return problem.Errorf(problem.Refused, "chmod o-w "+inert.Path(name), "every user of this machine may write %q (mode %04o)", name, file.Mode().Perm())
+		}
+		return nil
+	})
+}
+
+// readIf is read of a file that may be read.
+func readIf(name string, may func(fs.FileInfo) error) ([]byte, stamp.Stamp, error) {
 	unreadable := func(err error) ([]byte, stamp.Stamp, error) {
 		return nil, stamp.Stamp{}, problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(filepath.Dir(name)), "read the configuration: %w", err)
 	}
@@ -38,6 +63,9 @@ func read(name string) ([]byte, stamp.Stamp, error) {
 	}
 	if err != nil {
 		return unreadable(err)
+	}
+	if err := may(info); err != nil {
+		return nil, stamp.Stamp{}, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
 	if err != nil {

@@ -156,7 +156,7 @@ func (f *file[T]) look() {
 	if !f.stamp.None() && stamp.Of(f.path) == f.stamp {
 		return
 	}
-	data, at, err := read(f.path)
+	data, at, err := readOwners(f.path)
 	f.stamp = at
 	if data != nil && len(data) == 0 {
 		err = f.emptied()

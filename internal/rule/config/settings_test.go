@@ -350,6 +350,40 @@ func TestAFileThatMayBeAnotherIsReadAgain(t *testing.T) {
 	}
 }
 
+// Settings say what agents may do, so nobody says them but the home's owner and root. What loaded last goes on.
+func TestAFileThatAnotherUserMayHaveWrittenDoesNotLoad(t *testing.T) {
+	h := newHouse(t)
+	path := filepath.Join(h.top, "policy.yaml")
+	h.says("policy.yaml", "paths_max: 7\n")
+	s := h.open()
+	is := func(want int, loads bool) {
+		t.Helper()
+		if all := s.Unloaded(); s.Policy().PathsMax != want || (len(all) == 0) != loads || !loads && problem.KindOf(all[0].Why) != problem.Refused {
+			t.Errorf("paths_max is %d, and %+v", s.Policy().PathsMax, all)
+		}
+	}
+	is(7, true)
+	h.says("policy.yaml", "paths_max: 900\n")
+	may := func(mode os.FileMode, uid int) {
+		t.Helper()
+		if err := errors.Join(os.Chmod(path, mode), os.Lchown(path, uid, -1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	may(0o646, -1)
+	is(7, false)
+	may(0o664, -1)
+	is(900, true)
+	h.says("policy.yaml", "paths_max: 8\n")
+	if os.Geteuid() != 0 {
+		return // only root can give a file away
+	}
+	may(0o600, 4711)
+	is(900, false)
+	may(0o600, 0)
+	is(8, true)
+}
+
 // What cannot be kept counts all the same, and that is told.
 func TestWhatCannotBeKeptCountsAndIsTold(t *testing.T) {
 	h := newHouse(t)
