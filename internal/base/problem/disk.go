@@ -3,6 +3,7 @@ package problem
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -43,7 +44,7 @@ func Disk(path string, err error) error {
 		}
 		var at *fs.PathError
 		if path == "" && errors.As(err, &at) {
-			path = at.Path
+			path = filepath.Dir(at.Path) // which is there, and a file that could not be made is not
 		}
 		next := d.look
 		if path != "" {

@@ -65,16 +65,16 @@ func TestNothingThatIsWrappedIsLost(t *testing.T) {
 
 func TestADiskThatTakesNothingIsNamedWhoeverSaysIt(t *testing.T) {
 	write := func(no syscall.Errno) error {
-		return fmt.Errorf("keep it: %w", &fs.PathError{Op: "write", Path: "/srv/it's", Err: no})
+		return fmt.Errorf("keep it: %w", &fs.PathError{Op: "write", Path: "/srv/it's/new", Err: no})
 	}
 	for _, c := range []struct {
 		err  error
 		text string
 		next string
 	}{
-		{write(syscall.ENOSPC), "the disk is full: keep it: write /srv/it's: no space left on device", `df -h '/srv/it'\''s'`},
-		{write(syscall.EDQUOT), "the disk quota is used up: keep it: write /srv/it's: disk quota exceeded", `df -h '/srv/it'\''s'`},
-		{write(syscall.EROFS), "the disk is read-only: keep it: write /srv/it's: read-only file system", `findmnt -T '/srv/it'\''s'`},
+		{write(syscall.ENOSPC), "the disk is full: keep it: write /srv/it's/new: no space left on device", `df -h '/srv/it'\''s'`},
+		{write(syscall.EDQUOT), "the disk quota is used up: keep it: write /srv/it's/new: disk quota exceeded", `df -h '/srv/it'\''s'`},
+		{write(syscall.EROFS), "the disk is read-only: keep it: write /srv/it's/new: read-only file system", `findmnt -T '/srv/it'\''s'`},
 		{fmt.Errorf("swap: %w", syscall.EROFS), "the disk is read-only: swap: read-only file system", "findmnt -O ro"},
 		{problem.Disk("/r", errors.New("git x: fatal: No space left on device")), "the disk is full: git x: fatal: No space left on device", "df -h '/r'"},
 	} {
