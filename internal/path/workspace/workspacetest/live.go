@@ -170,7 +170,8 @@ func serve(conn *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := conn.WriteMsgUnix([]byte{'v'}, unix.UnixRights(fd), nil); err != nil {
+	_, _, err = conn.WriteMsgUnix([]byte{'v'}, unix.UnixRights(fd), nil)
+	if err := errors.Join(err, unix.Close(fd)); err != nil { // who asked has one of their own
 		return err
 	}
 	root := ""
