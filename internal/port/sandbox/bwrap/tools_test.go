@@ -78,9 +78,11 @@ func (w workbench) run(t *testing.T, p agent.Program) (sandbox.Exit, string) {
 }
 
 func TestRealToolsWorkInside(t *testing.T) {
-	goes, built := []string{"go", "test", "./..."}, "ok  \texample.org/x"
+	// Its cache is empty, and what runs in the end is one line: to make good code of the standard library is a third of the work.
+	quick := "-gcflags=all=-N -l -dwarf=false"
+	goes, built := []string{"go", "test", "-vet=off", quick, "-ldflags=-s -w", "./..."}, "ok  \texample.org/x"
 	if testing.Short() { // it compiles three times as much
-		goes, built = []string{"go", "run", "."}, "sum 3"
+		goes, built = []string{"go", "run", quick, "-ldflags=-s -w", "."}, "sum 3"
 	}
 	for _, row := range []struct {
 		name, tool string
