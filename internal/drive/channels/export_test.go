@@ -1,6 +1,10 @@
 package channels
 
-import "time"
+import (
+	"time"
+
+	"sallyport/internal/base/id"
+)
 
 // Measured is how long it takes until all that was ever said is forgotten.
 func (c *Channels) Measured() (most time.Duration) {
@@ -10,4 +14,9 @@ func (c *Channels) Measured() (most time.Duration) {
 		most = max(most, time.Until(free))
 	}
 	return most
+}
+
+// StrangersSaid counts that so much of what strangers said in a channel was dropped a moment ago.
+func (c *Channels) StrangersSaid(platform string, many int) {
+	c.floods.count(talker{where: id.Conversation(platform)}, time.Duration(many)*talkEvery, time.Now())
 }
