@@ -89,14 +89,21 @@ func (w *walker) equal(dir, below int, name string, st, was *unix.Stat_t) bool {
 		return false
 	}
 	defer b.Close()
-	return size == size2 && same(a, b)
+	return size == size2 && same(a, b, size)
 }
 
-func same(a, b io.Reader) bool {
-	var bufA, bufB [64 << 10]byte
+// compareMost is how much of each of two files is read at a time.
+const compareMost = 64 << 10
+
+// same reports whether two files hold the same. Their size says how much is read at a time: most are small, and a tree has many. A byte more
+// than that finds the end of both at once.
+func same(a, b io.Reader, size int64) bool {
+	each := int(min(size, compareMost-1)) + 1
+	buf := make([]byte, 2*each)
+	bufA, bufB := buf[:each], buf[each:]
 	for {
-		n, errA := io.ReadFull(a, bufA[:])
-		k, errB := io.ReadFull(b, bufB[:])
+		n, errA := io.ReadFull(a, bufA)
+		k, errB := io.ReadFull(b, bufB)
 		if n != k || !bytes.Equal(bufA[:n], bufB[:k]) {
 			return false
 		}
