@@ -1,9 +1,12 @@
 package dispatch_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +57,47 @@ func TestTheSameWordsTwiceInATurnAreTwoMessages(t *testing.T) {
 		same(t, "sent", s.sent(m.Chat), "Still at it", "Half way", "Still at it", "Still at it", "done")
 		same(t, "the second try", ids[1], ids[0]...)
 		same(t, "the third try", ids[2], ids[0]...)
+	})
+}
+
+// What an agent says, asks and fails with goes through the host to people and into its rows. None of it keeps a secret (I8).
+func TestNoWordOfAnAgentIsKeptWithASecret(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.turn = func(_ context.Context, words string, st *stage) (string, error) {
+			if strings.Contains(words, "fail") {
+				return "", errors.New("no model by " + planted)
+			}
+			_, err := st.ask(tool.SendMessage, tool.Message{Text: "I found " + planted})
+			_, err2 := st.ask(tool.AskUserQuestion, tool.Question{Question: "Use " + planted + "?", Options: []string{"yes, " + planted, "no"}})
+			return "done with " + planted, errors.Join(err, err2)
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "work")
+		s.is(m.ID, message.Completed)
+		failed := s.say(d, "echo", "fail")
+		time.Sleep(24 * time.Hour)
+		s.is(failed.ID, message.Dead)
+
+		said := strings.Join(append(s.sent(m.Chat), s.now(failed.ID).Reason), "\n")
+		for _, want := range []string{"I found [secret: ", "Use [secret: ", "yes, [secret: ", "done with [secret: ", "no model by [secret: "} {
+			if !strings.Contains(said, want) {
+				t.Errorf("nobody is told %q: %s", want, said)
+			}
+		}
+		err := filepath.WalkDir(s.Parts.Home, func(path string, d os.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			if bytes.Contains(raw, []byte(planted)) {
+				t.Errorf("%s has it", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	})
 }
 
