@@ -44,7 +44,7 @@ func devOf(ctx context.Context, tx store.Tx, c conversation.Chat) (row change.Ro
 
 // tellDev hands words of a group's agent to its dev agent: into the session that makes the change, or, once that is over, into its chat.
 func (w wisher) tellDev(ctx context.Context, name, words, key string) (told string, err error) {
-	swap, err := w.Swaps.LastSwap(ctx, w.chat.Group)
+	swap, err := w.Swaps.LastSwap(ctx, w.group)
 	if err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func (w wisher) tellDev(ctx context.Context, name, words, key string) (told stri
 		if err != nil {
 			return err
 		}
-		return hear(ctx, tx, chat, heard{key: key, from: string(w.chat.Group), identity: message.AgentPlatform + string(w.chat.Group), words: words})
+		return hear(ctx, tx, chat, heard{key: key, from: string(w.group), identity: message.AgentPlatform + string(w.group), words: words})
 	})
 	return name + " has it; its change is " + swap.State.Words() + ", so it can change nothing more.", err
 }
@@ -189,7 +189,7 @@ func (w wisher) retire(ctx context.Context, now id.Change) {
 	var others []id.Chat
 	err := w.DB.Read(ctx, func(tx store.Tx) error {
 		others = nil
-		chats, err := tx.Chats(ctx, w.chat.Group)
+		chats, err := tx.Chats(ctx, w.group)
 		for _, c := range chats {
 			if swap, is, found := devOf(ctx, tx, c); found == nil && is && swap.ID != now {
 				others = append(others, c.ID)
@@ -198,7 +198,7 @@ func (w wisher) retire(ctx context.Context, now id.Change) {
 		return err
 	})
 	if err != nil {
-		w.Log.Warn("the dev agent before this one may go on", "group", w.chat.Group, "error", err)
+		w.Log.Warn("the dev agent before this one may go on", "group", w.group, "error", err)
 	}
 	for _, chat := range others {
 		w.ending.Go(func() { _, _ = w.Stop(context.WithoutCancel(ctx), chat, audit.Host) }) // one that is gone already is as good

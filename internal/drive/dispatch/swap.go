@@ -29,15 +29,20 @@ type Swaps interface {
 	TellDev(ctx context.Context, swap change.Row, words string) error
 }
 
-// wisher is a worker whose agent may have changed what it runs on.
-type wisher struct{ *worker }
+// wisher has what a group runs on changed for its agent. It knows of its chat only what never changes: it acts for calls of tools, beside
+// the worker that moves the chat's row.
+type wisher struct {
+	*Dispatcher
+	chat  id.Chat
+	group group.Folder
+}
 
 // requestSwap has what the group runs changed (SM-020). The same call for the same message begins one change.
 func (w wisher) requestSwap(s *session) live.Handler {
 	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		args := c.Args.(tool.DevChanges)
 		wish := standing.Wish{
-			Change: id.ChangeOf(c.Key()), Group: w.chat.Group, Chat: w.chat.ID, Message: id.Message(strings.TrimSpace(args.Message)),
+			Change: id.ChangeOf(c.Key()), Group: w.group, Chat: w.chat, Message: id.Message(strings.TrimSpace(args.Message)),
 			Text: w.Secrets.Redact(prompt.Strip(args.Summary)), By: audit.Actor{Kind: "agent", Name: string(s.run.Session.ID), UID: -1},
 		}
 		if args.DevAgentName != "" {
@@ -63,7 +68,7 @@ func (w wisher) requestSwap(s *session) live.Handler {
 // is not among them is refused, for whoever sent that wishes nothing now; "" names none.
 func (w wisher) heard(ctx context.Context, wish id.Message, turn int) (who []string, err error) {
 	err = w.DB.Read(ctx, func(tx store.Tx) error {
-		all, err := tx.Ins(ctx, message.Filter{Chat: w.chat.ID, Status: []message.Status{message.Processing}, Limit: waitingMax})
+		all, err := tx.Ins(ctx, message.Filter{Chat: w.chat, Status: []message.Status{message.Processing}, Limit: waitingMax})
 		there := wish == ""
 		who = nil
 		for _, m := range all {
@@ -86,5 +91,5 @@ func (w wisher) heard(ctx context.Context, wish id.Message, turn int) (who []str
 // answers reports whether a message is a person's, of the batch that a turn is about.
 func (w wisher) answers(m message.In, turn int) bool {
 	said := m.Kind == prompt.Chat || m.Kind == prompt.Answer
-	return m.Chat == w.chat.ID && said && m.Identity != "" && !m.OfAgent() && m.Status == message.Processing && m.Turn == turn
+	return m.Chat == w.chat && said && m.Identity != "" && !m.OfAgent() && m.Status == message.Processing && m.Turn == turn
 }

@@ -26,6 +26,7 @@ import (
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
+	"sallyport/internal/port/agent"
 	"sallyport/internal/port/tool"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -117,8 +118,11 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 			switch {
 			case strings.HasPrefix(text, "change"):
 				tries++
-				if _, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet", Message: "msg-somebody"}); problem.KindOf(err) != problem.Usage {
-					t.Errorf("a message that nobody said here: %v", err)
+				st.Began(agent.Tool{ID: "t1", Kind: "execute", Title: "sallyport-tool"})
+				for range 20 { // the worker moves the chat's row meanwhile
+					if _, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet", Message: "msg-somebody"}); problem.KindOf(err) != problem.Usage {
+						t.Errorf("a message that nobody said here: %v", err)
+					}
 				}
 				if _, err := st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet", Message: older}); problem.KindOf(err) != problem.Usage {
 					t.Errorf("a message of an earlier turn, %q: %v", older, err)

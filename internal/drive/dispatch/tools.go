@@ -31,6 +31,7 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 		return w.dev.handlers(s)
 	}
 	chat := w.chat
+	wishes := wisher{w.Dispatcher, chat.ID, chat.Group}
 	agent := func(verb tool.Name, do func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error)) live.Handler {
 		return func(ctx context.Context, c tool.Call) (r tool.Result, err error) {
 			err = w.DB.InTx(ctx, func(tx store.Tx) error {
@@ -45,10 +46,10 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 		}
 	}
 	all := map[tool.Name]live.Handler{
-		tool.SendMessage: wisher{w}.sender(agent(tool.SendMessage, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
+		tool.SendMessage: wishes.sender(agent(tool.SendMessage, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
 			return w.send(ctx, tx, chat, s.number(), c)
 		})),
-		tool.RequestDevChanges: wisher{w}.requestSwap(s),
+		tool.RequestDevChanges: wishes.requestSwap(s),
 		tool.AskUserQuestion: agent(tool.AskUserQuestion, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
 			return w.ask(ctx, tx, chat, s.number(), c)
 		}),
