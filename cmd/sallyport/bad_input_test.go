@@ -42,7 +42,9 @@ func newPerson(t *testing.T) *person {
 	}
 	p := &person{place: place, t: t, repo: filepath.Join(dir, "repo")}
 	t.Cleanup(func() {
-		p.leave()
+		if err := p.leave(); err != nil {
+			t.Error(err)
+		}
 		os.RemoveAll(dir)
 	})
 	p.write("a.txt", "one\n")
@@ -277,7 +279,9 @@ func (p *person) small(dir string, bytes int, flags uintptr) {
 		p.t.Skipf("SKIPPED: no tmpfs can be mounted here: %v", err)
 	}
 	p.t.Cleanup(func() {
-		p.leave() // whoever holds it goes first
+		if err := p.leave(); err != nil { // whoever holds it goes first
+			p.t.Error(err)
+		}
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			p.t.Errorf("unmount %s: %v", dir, err)
 		}

@@ -23,6 +23,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/race/racetest"
 	"sallyport/internal/who/person/persontest"
 )
 
@@ -66,7 +67,11 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			env.Defer(p.leave)
+			env.Defer(func() {
+				if err := p.leave(); err != nil {
+					env.T().Fatal(err)
+				}
+			})
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -171,7 +176,7 @@ func newPlace(dir, from string) (*place, error) {
 	}
 	p := &place{dir: dir, from: from, run: run, env: map[string]string{
 		"HOME": filepath.Join(dir, ".person"), "SALLYPORT_HOME": filepath.Join(dir, ".state-of-sallyport"), "XDG_RUNTIME_DIR": run,
-		"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1", "GORACE": "atexit_sleep_ms=0", "PATH": os.Getenv("PATH"), "WORK": dir,
+		"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1", "GORACE": "atexit_sleep_ms=0 " + racetest.Noted(run), "PATH": os.Getenv("PATH"), "WORK": dir,
 	}}
 	if from != "" {
 		p.env["PATH"] = from + string(filepath.ListSeparator) + p.env["PATH"]
@@ -197,8 +202,8 @@ func (p *place) command(ctx context.Context, dir string, argv ...string) *exec.C
 	return cmd
 }
 
-// leave stops the daemon of every home below dir, where one runs, and removes what is not below dir.
-func (p *place) leave() {
+// leave stops the daemon of every home below dir, where one runs, and removes what is not below dir. Error: what the race detector has found.
+func (p *place) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	homes, _ := filepath.Glob(filepath.Join(p.dir, "*", ".state")) // the pattern is well-formed
@@ -209,7 +214,11 @@ func (p *place) leave() {
 		}
 	}
 	leaveServices(p.dir)
-	os.RemoveAll(p.run)
+	defer os.RemoveAll(p.run)
+	if found := racetest.Found(p.run); found != "" {
+		return errors.New(found)
+	}
+	return nil
 }
 
 // cmdRepo makes a git repository of a folder: repo DIR.

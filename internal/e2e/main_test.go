@@ -23,6 +23,7 @@ import (
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
+	"sallyport/internal/base/race/racetest"
 	"sallyport/internal/daemon"
 	"sallyport/internal/door/client"
 	"sallyport/internal/inside/adapter"
@@ -72,7 +73,20 @@ func TestMain(m *testing.M) {
 	// One more at a time than there are processors, as the stories of cmd/sallyport: many wait for a deadline, or for a daemon to end. The
 	// command line may say otherwise.
 	_ = flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1))
+	races, err := os.MkdirTemp("", "races")
+	if err == nil {
+		err = os.Setenv("GORACE", os.Getenv("GORACE")+" "+racetest.Noted(races))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
+	if found := racetest.Found(races); found != "" {
+		fmt.Fprint(os.Stderr, found)
+		code = 1
+	}
+	_ = os.RemoveAll(races) // a temporary folder
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // a temporary folder
 	}

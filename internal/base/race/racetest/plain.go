@@ -8,10 +8,29 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"sallyport/internal/base/race"
 )
+
+// Noted is an option for GORACE: programs write what the race detector finds into files of a folder. What a daemon that runs beside a test
+// prints and how it ends nobody looks at.
+func Noted(folder string) string { return "log_path=" + filepath.Join(folder, "race") }
+
+// Found returns what programs have found that were started with Noted; "" if that is nothing.
+func Found(folder string) string {
+	files, _ := filepath.Glob(filepath.Join(folder, "race.*")) // the pattern is well-formed
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		fmt.Fprintf(&all, "%s:\n%s\n", filepath.Base(file), text)
+	}
+	return all.String()
+}
 
 // Build builds the tests of the package that is being tested into a folder, without the race detector, and returns their program.
 func Build(folder string) (string, error) { return build(folder, "") }
