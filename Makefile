@@ -26,7 +26,7 @@ endif
 RAPID_SEED ?= $(SALLYPORT_SEED)
 export SALLYPORT_SEED RAPID_SEED
 # The packages whose tests take longest, the longest first.
-LONGEST   = ./cmd/sallyport ./internal/e2e ./internal/drive/... ./internal/path/... ./internal/port/sandbox/...
+LONGEST   = ./cmd/sallyport ./internal/e2e ./internal/drive/... ./internal/port/sandbox/... ./internal/path/...
 LINT      = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 GREMLINS  = github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 
