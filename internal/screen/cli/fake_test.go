@@ -35,6 +35,7 @@ type daemon struct {
 	notices    []api.Notice
 	after      func(call string) // called when something was decided, to move detail on
 	hold       chan struct{}     // a watch stays open until this is closed; nil = ends at once
+	looks      chan struct{}     // at the change: a watch tells that a trial asks after the first of them; nil = at once
 	err        error
 	stream     string
 	cut        bool // a watch has no end
@@ -165,7 +166,15 @@ func (d *daemon) routes(mux *http.ServeMux) {
 			return len(only) > 0 && !slices.Contains(only, c.State)
 		})
 	})
-	answer("GET /v1/changes/{id}", func(*http.Request) any { d.mu.Lock(); defer d.mu.Unlock(); return d.detail })
+	answer("GET /v1/changes/{id}", func(*http.Request) any {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		select {
+		case d.looks <- struct{}{}:
+		default:
+		}
+		return d.detail
+	})
 	answer("GET /v1/changes/{id}/checkpoints", func(*http.Request) any { return d.detail.Checkpoints })
 	mux.HandleFunc("POST /v1/changes/{id}/confirm", func(w http.ResponseWriter, r *http.Request) {
 		d.note("confirm " + r.PathValue("id"))
@@ -234,9 +243,17 @@ func (d *daemon) routes(mux *http.ServeMux) {
 
 func (d *daemon) watch(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
-	notices, hold := d.notices, d.hold
+	notices, hold, looks := d.notices, d.hold, d.looks
 	d.mu.Unlock()
 	for _, n := range notices {
+		if n.Kind == api.NoticeTrial && looks != nil {
+			w.(http.Flusher).Flush()
+			select {
+			case <-looks:
+			case <-r.Context().Done():
+				return
+			}
+		}
 		raw, _ := json.Marshal(n)
 		fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", n.Seq, n.Kind, raw)
 	}

@@ -108,6 +108,7 @@ type following struct {
 	asking   *typing        // Ctrl-C's question is on the screen; nil if it is not
 	question *trialQuestion // a trial's is, nil if none
 	looked   time.Time      // at the trial
+	asked    bool           // the trial's own question was shown
 	told     bool           // that it asks, and until when
 	reason   string         // of the last state: a trial's question that says the same is not said twice
 }
@@ -206,6 +207,7 @@ func (f *following) drain(ctx context.Context, q *queue) error {
 			f.reason = n.Text
 		}
 		f.ring(n)
+		f.asked = f.asked || n.Kind == api.NoticeTrial
 		switch {
 		case n.Kind == api.NoticeTrial || n.Kind == api.NoticeState && n.State == api.InTrial:
 			look = true

@@ -47,7 +47,9 @@ func (f *following) look(ctx context.Context) error {
 	case d.Change.State != api.InTrial || !t.Asks():
 		f.ask(nil)
 	case f.trial == trialEnd || f.trial == trialAsked && !f.canAsk:
-		return errEnough
+		if f.asked { // until then its question is on its way
+			return errEnough
+		}
 	case f.trial == trialStay && !f.told && !f.json: // they are told once how long it takes, and what ends it before
 		f.told = true
 		printTrialQuestion(f.app, f.sheet(f.Err), d.Change)

@@ -139,6 +139,16 @@ func TestRunEndsWaitingWhenATrialAsksAndNobodyIsThere(t *testing.T) {
 	}
 }
 
+// The trial may ask by the time that its state is told: the question still comes before the command ends.
+func TestWhoLeavesATrialIsToldItsQuestionFirst(t *testing.T) {
+	d := trying(t, nil)
+	d.looks = make(chan struct{}, 1)
+	got := d.cli("run", "--request", "do", "--approve", "yes", "--", "true")
+	if got.code != exitWaiting || strings.Count(got.err, "I'm back with the new version") != 1 {
+		t.Errorf("exit %d\n%s%s", got.code, got.out, got.err)
+	}
+}
+
 // Elsewhere a watch stays until the trial is decided: that happens by itself.
 func TestWithoutATerminalAWatchSeesHowATrialEnds(t *testing.T) {
 	d := trying(t, func(string) api.Detail { return wentBack("confirmation timed out.") })
