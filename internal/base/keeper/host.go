@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -157,7 +158,7 @@ func (h *host) trips() (why string) {
 }
 
 // turn says which release is started now; "" = the current one, for no host change is under way. Where the record says so it goes back
-// first. It waits for a record that cannot be read: which version may run is not known. It ends with ctx.
+// first. It waits for a record that cannot be read: which version may run is not known. Errors: of insist.
 func (h *host) turn(ctx context.Context) (digest string, fresh bool, err error) {
 	err = h.insist(ctx, h.look)
 	if err != nil || h.r.Step == "" {
@@ -182,12 +183,19 @@ func (h *host) turn(ctx context.Context) (digest string, fresh bool, err error) 
 	return h.r.Old, false, err
 }
 
-// insist does something until it succeeds, with longer and longer pauses, for ever. Error: ctx's.
+// errGone says that somebody has removed the home: nothing is left to bring back, or to keep up.
+var errGone = errors.New("the home was removed")
+
+// insist does something until it succeeds, with longer and longer pauses, for ever. A home that has been away for all of them and still is
+// was removed: what is on trial could take it away for a moment. Errors: ctx's; errGone.
 func (h *host) insist(ctx context.Context, do func() error) error {
 	for pause := pauseMin; ; pause = min(2*pause, pauseMax) {
 		err := do()
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if pause == pauseMax && h.gone() {
+			return fmt.Errorf("keep up %q: %w", h.home, errGone)
 		}
 		h.tell("%v; it is tried again in %s", err, pause)
 		select {
@@ -196,6 +204,11 @@ func (h *host) insist(ctx context.Context, do func() error) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+func (h *host) gone() bool {
+	_, err := os.Lstat(h.home)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // goBack brings back all that runs and lies there but the daemon. It may be done again.

@@ -72,6 +72,9 @@ func keep(ctx context.Context, p parts) (status int, err error) {
 	last, answered, pause := Last{}, false, time.Duration(0)
 	for {
 		digest, fresh, err := p.host.turn(ctx)
+		if errors.Is(err, errGone) {
+			return 1, err
+		}
 		if err != nil {
 			return 0, nil
 		}

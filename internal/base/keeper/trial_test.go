@@ -435,6 +435,31 @@ func TestOfADaemonOnTrialWhatItLeavesIsEnded(t *testing.T) {
 	}
 }
 
+// Otherwise a keeper waited for ever for a home that somebody removed.
+func TestAKeeperEndsOnceItsHomeIsRemovedAndNotAway(t *testing.T) {
+	for name, row := range map[string]struct {
+		back  bool
+		tries int
+		want  error
+	}{"away for ten seconds": {true, 5, nil}, "removed": {false, 7, errGone}} {
+		synctest.Test(t, func(t *testing.T) {
+			home := filepath.Join(t.TempDir(), "home")
+			began, tries := time.Now(), 0
+			h := &host{home: home, tell: func(string, ...any) {}}
+			err := h.insist(t.Context(), func() error {
+				tries++
+				if row.back && time.Since(began) > 10*time.Second {
+					return os.MkdirAll(home, 0o700)
+				}
+				return errors.New("it is not there")
+			})
+			if !errors.Is(err, row.want) || tries != row.tries {
+				t.Errorf("%s: after %d tries: %v", name, tries, err)
+			}
+		})
+	}
+}
+
 // The clock of another boot counts, and one that stands before the moment of setting is not believed.
 func TestATrialGoesOnAfterABootWithTheTimeThatIsLeft(t *testing.T) {
 	for moved, want := range map[time.Duration]int{-90 * time.Second: 30, -time.Hour: 0, time.Hour: 0} {
