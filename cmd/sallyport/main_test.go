@@ -117,9 +117,11 @@ func TestScripts(t *testing.T) {
 // ordinary stands in a story that is told once more for an ordinary user, with what is different for one.
 var ordinary = regexp.MustCompile(`(?m)^# As an ordinary user too: .`)
 
+const storyFiles = "testdata/script/*.txtar"
+
 // stories are the files of those that are to be told.
 func stories(t *testing.T) (files []string) {
-	all, err := filepath.Glob("testdata/script/*.txtar")
+	all, err := filepath.Glob(storyFiles)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,14 @@
 package main
 
 import (
-	"hash/fnv"
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,6 +24,81 @@ var names = []string{"sallyport", "sallyport-keeper", "service"}
 // take three to seven times as long, and most of a story is programs. The seed chooses; with SALLYPORT_LONG it is all of them.
 const watchedOneIn = 8
 
+// rowStarts is what a row weighs: so many starts of sallyport. dear is what a story weighs that costs more than its starts: a host that changes
+// itself copies and reads its programs again and again.
+const rowStarts = 6
+
+var dear = map[string]int{"host": 140, "upgrade": 140, "full": 80}
+
+// alone are the tests that are told as a row is, and stand in no table.
+var alone = []string{
+	"TestNothingThatARepositoryPlantsRunsOrChangesWhatLands", "TestThePictureOfACardIsOfARealRun", "TestThePictureOfAConversationIsOfARealRun",
+	"TestThePictureSeesEverySmallThing",
+}
+
+// hands says which seeds tell a story or a row with the race detector: those with this remainder.
+var hands = sync.OnceValues(func() (map[string]int, error) {
+	starts, err := allStarts()
+	return deal(starts, watchedOneIn), err
+})
+
+// allStarts is what each story and row weighs: about how often it starts sallyport.
+func allStarts() (map[string]int, error) {
+	starts := map[string]int{}
+	for _, name := range alone {
+		starts[name] = rowStarts
+	}
+	for _, row := range badInput {
+		starts["TestWhatBadInputGets/"+strings.ReplaceAll(row.name, " ", "_")] = rowStarts // as it is named when it runs
+	}
+	files, err := filepath.Glob(storyFiles)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		told, _, _ := bytes.Cut(text, []byte("\n-- ")) // the files of the story come after it
+		starts[name] = max(dear[name], bytes.Count(told, []byte("sallyport ")))
+		if bytes.Contains(told, []byte("[!long] skip ")) {
+			starts[name] = 1 // it is not told
+		}
+	}
+	return starts, err
+}
+
+// deal gives out what weighs something, the heaviest first, each to the hand that holds least by then: so every hand holds about as much.
+func deal(weights map[string]int, hands int) map[string]int {
+	dealt, held := map[string]int{}, make([]int, hands)
+	names := slices.SortedFunc(maps.Keys(weights), func(a, b string) int {
+		return cmp.Or(weights[b]-weights[a], strings.Compare(a, b))
+	})
+	for _, name := range names {
+		least := slices.Index(held, slices.Min(held))
+		dealt[name] = least
+		held[least] += max(weights[name], 1)
+	}
+	return dealt
+}
+
+func TestEverySeedHasAboutAsMuchWatched(t *testing.T) {
+	starts, err := allStarts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hand, all, held := deal(starts, watchedOneIn), 0, make([]int, watchedOneIn)
+	for name, n := range starts {
+		held[hand[name]] += n
+		all += n
+	}
+	share := all / watchedOneIn
+	for seed, n := range held {
+		if n < share*9/10 || n > share*11/10 {
+			t.Errorf("of %d starts, the seeds %d of %d have %d watched, and not about %d", all, seed, watchedOneIn, n, share)
+		}
+	}
+}
+
 // plain is the folder of the same programs without the race detector. It is made for the first who asks; TestMain removes it.
 var plain struct {
 	once sync.Once
@@ -31,9 +111,15 @@ func programs(t testing.TB, name string) (string, error) {
 	if !race.Enabled || disktest.Long() {
 		return "", nil
 	}
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(name)) // it cannot fail
-	if (int(sum.Sum32())+disktest.Seed(t))%watchedOneIn == 0 {
+	dealt, err := hands()
+	if err != nil {
+		return "", err
+	}
+	hand, is := dealt[name]
+	if !is {
+		return "", fmt.Errorf("no seed tells %s with the race detector: is it to stand among those that are alone?", name)
+	}
+	if disktest.Seed(t)%watchedOneIn == hand {
 		t.Logf("%s is told with the race detector: SALLYPORT_SEED=%d chooses it again", name, disktest.Seed(t))
 		return "", nil
 	}
