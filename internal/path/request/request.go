@@ -16,7 +16,7 @@ const (
 	Edit   Kind = "edit"   // an agent edits a copy
 	Revert Kind = "revert" // deterministic: brings the touched paths of a landed change back
 	Group  Kind = "group"  // deterministic: a new group of the home, or what a person has edited in one by hand
-	Swap   Kind = "swap"   // an agent edits what a group runs, on a copy: the group asked for it, in one of its conversations; or the host refreshes it, or is upgraded
+	Swap   Kind = "swap"   // an agent edits what a group runs, on a copy: its group asked for it in a conversation, or the host refreshes it or is upgraded
 )
 
 // Approve is what happens when the change waits for a person.

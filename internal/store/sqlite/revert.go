@@ -21,7 +21,7 @@ type Reverted struct {
 	Carried   map[string]int // rows that were written since the snapshot and are kept, by table
 	Elsewhere map[string]int // rows that were written since in other tables, and are as in the snapshot, by table
 	Left      []string       // rows that could not be kept, and why
-	Unread    string         // where the file lies now that could not be read; all that was written since the snapshot is in it alone. "" = it was read, or Lost
+	Unread    string         // where the file lies now that could not be read: it alone has what was written since the snapshot. "" = it was read, or Lost
 	Lost      bool           // there was no file any more; so all that was written since the snapshot is gone
 }
 
