@@ -136,7 +136,9 @@ func lands(b *testing.B, h host, top, theirs string, files int) {
 }
 
 const wholeTakes = "of 121 ms, at 173 files, 36 are git's, in 16 programs one after another, 12 are the sandbox's, and 11 go by until the daemon " +
-	"has the request; the rest is the daemon's own: the rows and the disk's syncs, the walk, the scan, the card, the journal, and the files exchanged"
+	"has the request; the rest is the daemon's own: the rows and the disk's syncs, the walk, the scan, the card, the journal, and the files exchanged. " +
+	"At 100,000 files it takes 0.9 s of the processors, and 0.35 of them are git's one look at each file of the person's tree, for what is " +
+	"uncommitted; 0.1 are for an index of 10 MB, which is read anew wherever somebody may have written it meanwhile, and is written once"
 
 // wholeRuns compares a whole run of one file with its parts by hand.
 func wholeRuns(b *testing.B, h host, top, theirs string, files int) {
