@@ -12,11 +12,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/base/race"
+	"sallyport/internal/base/race/racetest"
 	"sallyport/internal/inside/runner"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/port/sandbox/bwrap"
@@ -36,12 +39,40 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "doomed-daemon" {
 		os.Exit(doomed(os.Args[2], os.Args[3]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if unwatchedDir != "" {
+		_ = os.RemoveAll(unwatchedDir) // a temporary folder
+	}
+	os.Exit(code)
 }
 
 func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// unwatchedDir is the folder of what unwatched has built.
+var unwatchedDir string
+
+var buildUnwatched = sync.OnceValues(func() (program string, err error) {
+	if unwatchedDir, err = os.MkdirTemp("", "unwatched"); err != nil {
+		return "", err
+	}
+	return racetest.Build(unwatchedDir)
+})
+
+// unwatched is this test without the race detector, as far as it only stands for builds of the runner. One that is tried starts thirty times,
+// three times as slowly with the detector, which watches the same runner while it holds the port's promises.
+func unwatched(t testing.TB) string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil || !race.Enabled {
+		return self(t)
+	}
+	path, err := buildUnwatched()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func newPair(t *testing.T, content []byte) pair {
 	t.Helper()
 	dir := t.TempDir()
 	persontest.OpenWay(t, dir)
-	own, err := os.ReadFile(self(t))
+	own, err := os.ReadFile(unwatched(t))
 	if err != nil {
 		t.Fatal(err)
 	}

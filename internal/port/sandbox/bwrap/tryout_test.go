@@ -105,7 +105,7 @@ func misbehave(part string) {
 // another lays a folder of programs with a runner that is another build than this one.
 func another(t *testing.T, fault string) string {
 	t.Helper()
-	own, err := os.ReadFile(self(t))
+	own, err := os.ReadFile(unwatched(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,13 +115,13 @@ func another(t *testing.T, fault string) string {
 // TestAnotherRunnerIsTriedBehindTheWallsOfNow holds SM-913: what can be found out about a candidate's runner without running it outside.
 func TestAnotherRunnerIsTriedBehindTheWallsOfNow(t *testing.T) {
 	needBwrap(t)
-	usual := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()})
+	usual := bwrap.New(bwrap.Config{Self: unwatched(t), Root: t.TempDir()})
 	began := time.Now()
 	if got, err := usual.TryRunner(t.Context(), another(t, "none")); err != nil || got.Failed != "" || got.Untried != "" || got.Same || got.Tries < 25 {
 		t.Fatalf("one without a fault: %+v, %v", got, err)
 	}
 	patience := max(4*time.Second, 2*time.Since(began)) // one without a fault takes longer on a busy machine
-	hasty := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).WithPatience(patience).WithoutGroups()
+	hasty := bwrap.New(bwrap.Config{Self: unwatched(t), Root: t.TempDir()}).WithPatience(patience).WithoutGroups()
 	for fault, want := range map[string]struct{ failed, untried, tail string }{
 		"exits":  {failed: "does not start as the first program", tail: "panic: nothing is ready"},
 		"hangs":  {failed: "did not start in time"},
@@ -142,7 +142,7 @@ func TestAnotherRunnerIsTriedBehindTheWallsOfNow(t *testing.T) {
 			case "hangs":
 				d = hasty
 			case "greedy":
-				d = bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()}).WithoutGroups()
+				d = bwrap.New(bwrap.Config{Self: unwatched(t), Root: t.TempDir()}).WithoutGroups()
 			}
 			got, err := d.TryRunner(t.Context(), another(t, fault))
 			if err != nil {
@@ -172,7 +172,7 @@ func TestAnotherRunnerIsNeverLauncher(t *testing.T) {
 	// Inside, that path is not there.
 	script := "#!/bin/sh\n(: >" + mark + ") 2>/dev/null\nexec " + sandbox.SelfPath + ` "$@"` + "\n"
 	programs := filepath.Dir(newPair(t, []byte(script)).runner)
-	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()})
+	d := bwrap.New(bwrap.Config{Self: unwatched(t), Root: t.TempDir()})
 	got, err := d.TryRunner(t.Context(), programs)
 	if err != nil || got.Failed != "" || got.Tries == 0 {
 		t.Errorf("%+v, %v", got, err)
@@ -201,7 +201,7 @@ func TestTheRunnerOfNowIsNotTried(t *testing.T) {
 // What fails with the runner of now as well is no fault of another.
 func TestAMachineWhoseSandboxesFailBlamesNoRunner(t *testing.T) {
 	needBwrap(t)
-	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir()})
+	d := bwrap.New(bwrap.Config{Self: unwatched(t), Root: t.TempDir()})
 	if _, err := d.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
