@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/layer"
+	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
@@ -304,7 +305,7 @@ func (d *Daemon) checkSpace() api.Check {
 		return asked("home", true, "", err)
 	}
 	free := st.Bavail * uint64(st.Bsize)
-	detail := fmt.Sprintf("%s, %.1f GiB free", d.Home, float64(free)/(1<<30))
+	detail := fmt.Sprintf("%s, %s free", d.Home, sandbox.Bytes(int64(free)))
 	if free < spaceLow {
 		return api.Check{Name: "home", Needed: true, Detail: detail, Fix: "df -h " + d.Home}
 	}
@@ -322,7 +323,7 @@ func (d *Daemon) checkLayers(ctx context.Context) api.Check {
 	for _, l := range there {
 		held += l.Bytes
 	}
-	return asked("base layers", false, fmt.Sprintf("%d cached, %.1f MiB; a new base takes what differs from an older one", len(there), float64(held)/(1<<20)), err)
+	return asked("base layers", false, fmt.Sprintf("%d cached, %s; a new base takes what differs from an older one", len(there), sandbox.Bytes(held)), err)
 }
 
 // restartTold is how long a doctor tells that a daemon had to be started again.

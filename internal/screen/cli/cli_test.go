@@ -469,14 +469,14 @@ func TestThePictureFitsAndNamesWhatIsThereInFull(t *testing.T) {
 
 func TestTimesAndSizesReadWell(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 350 * time.Millisecond: "350ms", 4200 * time.Millisecond: "4.2s", 59 * time.Second: "59s",
+		-time.Second: "0s", 0: "0s", 350 * time.Millisecond: "350ms", 4200 * time.Millisecond: "4.2s", 9 * time.Second: "9s", 59 * time.Second: "59s",
 		72 * time.Second: "1m12s", 2*time.Hour + 3*time.Minute: "2h03m", 76 * time.Hour: "3d04h",
 	} {
 		if got := duration(d); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1500: "1.5 kB", 100_000_000: "100.0 MB"} {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1536: "1.5 KiB", 1 << 30: "1 GiB"} {
 		if got := size(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}

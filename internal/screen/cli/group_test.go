@@ -20,7 +20,7 @@ func TestWhatAGroupHoldsIsShownHarmlessAndWhole(t *testing.T) {
 	shown := ""
 	for words, wants := range map[string][]string{
 		"group list":      {"agent codex, 300 files unlike the template", "1 hand edit not committed", "cannot run", "runner.yaml:2:1"},
-		"group show ada":  {"tree 89abcdef", "tools off fetch", "on-start", "4.1 kB", "/extra/x is ", "read-only, although its runner.yaml asks for read-write:"},
+		"group show ada":  {"tree 89abcdef", "tools off fetch", "on-start", "4 KiB", "/extra/x is ", "read-only, although its runner.yaml asks for read-write:"},
 		"group drift ada": {"… and 299 more", "cannot be committed: ", "sallyport group commit ada"},
 		"status":          {"groups  ada, bad", "bad cannot run: runner.yaml:2:1", "ada: 1 hand edit not committed"},
 	} {

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
+	"sallyport/internal/port/sandbox"
 )
 
 // duration shows a length of time with two units at most.
@@ -18,7 +19,7 @@ func duration(d time.Duration) string {
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d.Milliseconds())
 	case d < 10*time.Second:
-		return fmt.Sprintf("%.1fs", d.Seconds())
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + "s"
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))
 	case d < time.Hour:
@@ -37,19 +38,8 @@ func ago(at, now time.Time) string {
 	return "just now"
 }
 
-// size shows a number of bytes.
-func size(n int64) string {
-	if n < 1000 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, units := float64(n), []string{"kB", "MB", "GB", "TB", "PB", "EB"}
-	i := -1
-	for v >= 1000 && i < len(units)-1 {
-		v /= 1000
-		i++
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
-}
+// size shows a number of bytes as the daemon does and as limits are written.
+func size(n int64) string { return sandbox.Bytes(n) }
 
 // count shows a number of things; "1 file", "2 files".
 func count(n int, thing string) string {

@@ -20,7 +20,7 @@ func measured() api.Stats {
 			{Name: "checkpoint", Count: 7, Window: 7, P50MS: 40.26, P95MS: 1500, P99MS: 1500, MaxMS: 1500, TargetMS: 500, MaximumMS: 2000, Verdict: "slow"},
 			{Name: "event", TargetMS: 10, MaximumMS: 50, Verdict: "no data"},
 		},
-		Counts: []api.Count{{Name: "landings", Count: 2}}, Running: 1, Waiting: 3, UpperBytes: 2_000_000, ResidentBytes: 30_000_000, Descriptors: 25, QueueDepth: 1,
+		Counts: []api.Count{{Name: "landings", Count: 2}}, Running: 1, Waiting: 3, UpperBytes: 2 << 20, ResidentBytes: 30 << 20, Descriptors: 25, QueueDepth: 1,
 		Change: &api.Figures{Change: "chg-00000001", Valid: 4, Invalid: 1, LastMS: 12, LongestMS: 34, UpperMaxBytes: 5000},
 	}
 }
@@ -41,7 +41,7 @@ func TestStatsShowsAlertsFirstAndEachMeasureAgainstWhatItIsHeldTo(t *testing.T) 
 		`\nevent +0 +- +- +- +- +10ms +50ms +no data\n`,
 		`\nlandings +2\n`,
 		`\nsessions: 1 running, 3 waiting for a place\n`,
-		`2\.0 MB on disk by all changes, 30\.0 MB of memory by the daemon, 25 descriptors, 1 waiting event\n`,
+		`2 MiB on disk by all changes, 30 MiB of memory by the daemon, 25 descriptors, 1 waiting event\n`,
 		`\nchg-00000001\n  checkpoints  4 valid, 1 invalid, 0 skipped, 0 not taken; the last took 12ms, the longest 34ms\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got.out) {

@@ -333,10 +333,10 @@ func TestTheAgentsOutputIsShownWhenItIsAskedFor(t *testing.T) {
 	d.accepted = api.Change{ID: "chg-00000001", Text: "do"}
 	d.detail = finalized()
 	d.notices = []api.Notice{{Seq: 1, Kind: "state", State: "working"}, {Seq: 2, Kind: "output", Text: "first\x1b[2J\nsecond\n"},
-		{Seq: 3, Kind: "progress", Progress: &api.Progress{FilesChanged: 3, OutputBytes: 2500}}}
+		{Seq: 3, Kind: "progress", Progress: &api.Progress{FilesChanged: 3, OutputBytes: 2560}}}
 	d.hold = make(chan struct{})
 	s := d.sit(t, "run", "--request", "do", "--", "true")
-	if before := s.see("3 files changed, 2.5 kB of output"); strings.Contains(before, "first") {
+	if before := s.see("3 files changed, 2.5 KiB of output"); strings.Contains(before, "first") {
 		t.Errorf("output was shown unasked: %q", before)
 	}
 	s.press("o")
@@ -359,7 +359,7 @@ func TestTheLiveViewSaysWhatItLeftOut(t *testing.T) {
 		v.show(api.Notice{Kind: api.NoticeOutput, Text: fmt.Sprintf("line %d", i)})
 	}
 	v.key('o')
-	if got := b.String(); !strings.Contains(got, "chg-00000001 10.7 kB of output came before this: sallyport change log chg-00000001\n| line 1") {
+	if got := b.String(); !strings.Contains(got, "chg-00000001 10.4 KiB of output came before this: sallyport change log chg-00000001\n| line 1") {
 		t.Errorf("got %.300q", got)
 	}
 	v.question("")
