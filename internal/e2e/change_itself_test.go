@@ -640,7 +640,7 @@ func (w *swapped) unattended(t *testing.T, said *swapper) {
 			}
 			w.judge(t, c, s, over)
 			at, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
-			if err != nil || at.Change.Trial.Reason != "deadman timeout" {
+			if err != nil || at.Change.Trial.Reason != "nobody confirmed it in time" {
 				t.Fatalf("%+v, %v", at.Change.Trial, err)
 			}
 			for _, o := range s.outs {

@@ -71,7 +71,7 @@ func (w *tried) asked(t *testing.T, c *client.Client) (expires time.Time) {
 	t.Helper()
 	await(t, w.change+" to be on trial", func() (bool, error) {
 		d, err := client.Call(t.Context(), c, api.ChangeShow, w.change)
-		if err == nil && api.Final(d.Change.State) && (d.Change.Trial == nil || d.Change.Trial.Reason != "deadman timeout") {
+		if err == nil && api.Final(d.Change.State) && (d.Change.Trial == nil || d.Change.Trial.Reason != "nobody confirmed it in time") {
 			return false, fmt.Errorf("it is %s: %s", d.Change.State, d.Change.Reason)
 		}
 		if err != nil || !api.Final(d.Change.State) && (d.Change.State != api.InTrial || !d.Change.Trial.Asks()) {
@@ -435,7 +435,7 @@ func TestNoDeathSavesAChangeOnTrial(t *testing.T) {
 			if took := d.Change.Moved.Sub(d.Change.Trial.Expires); took > lateMax {
 				t.Errorf("it was back %s after its deadline", took)
 			}
-			if d.Change.Trial.Reason != "deadman timeout" {
+			if d.Change.Trial.Reason != "nobody confirmed it in time" {
 				t.Errorf("because of %q", d.Change.Trial.Reason)
 			}
 			w.stopUnwatched(t, c)

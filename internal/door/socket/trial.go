@@ -63,7 +63,7 @@ func trialOf(t *trial.Trial, state change.State) *api.Trial {
 	out := &api.Trial{
 		Landing: string(t.Landing), Host: t.Target.Host, Restart: text(restartOf(t.Target)), Probe: text(t.Target.Probe.HTTP + t.Target.Probe.Command),
 		LengthMS: t.Length.Milliseconds(), Handshake: string(t.Handshake), Restarts: t.Restarts,
-		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, By: maybe(t.By, actorOf), At: t.At, Reason: text(t.Reason),
+		Started: t.Started.Wall, Expires: t.Expires.At(), Delivered: t.Delivered, By: maybe(t.By, actorOf), At: t.At, Reason: text(t.Why()),
 		Say: text(said(t, state)), Undoing: string(t.Undoing), Restored: t.Restored,
 	}
 	if !t.Handshake.Decided() {

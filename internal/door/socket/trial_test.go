@@ -75,7 +75,7 @@ func TestATrialIsToldWithTheTimeThatIsLeft(t *testing.T) {
 	}
 
 	v.trial.Handshake, v.trial.Reason, v.trial.TimedOut = trial.RolledBack, trial.Timeout, true
-	if d, err = client.Call(t.Context(), c, api.ChangeShow, "chg-00000001"); err != nil || d.Change.Trial.LeftMS != 0 || d.Change.Trial.Say != "" {
+	if d, err = client.Call(t.Context(), c, api.ChangeShow, "chg-00000001"); err != nil || d.Change.Trial.LeftMS != 0 || d.Change.Trial.Say != "" || d.Change.Trial.Reason != trial.TimeoutWhy {
 		t.Errorf("on its way back: %+v, %v", d.Change.Trial, err)
 	}
 	v.row.State = "rolled_back"

@@ -136,7 +136,7 @@ func Overtaken(change id.Change, t trial.Trial) string {
 	case t.Handshake == trial.Confirmed:
 		return fmt.Sprintf("%s has confirmed %s already", t.By.Name, change)
 	case t.By.Kind == audit.Host.Kind:
-		return fmt.Sprintf("sallyport has decided already to roll %s back: %s", change, t.Reason)
+		return fmt.Sprintf("sallyport has decided already to roll %s back: %s", change, t.Why())
 	}
 	return fmt.Sprintf("%s has decided already to roll %s back", t.By.Name, change)
 }
@@ -150,12 +150,12 @@ func (c *Confirmer) decideTrial(ctx context.Context, tx store.Tx, row *change.Ro
 	}
 	*t = t.Decide(d)
 	if d.To == trial.RolledBack {
-		row.Reason, row.Next = "sallyport rolls it back: "+d.Reason, "sallyport change watch "+string(row.ID)
+		row.Reason, row.Next = "sallyport rolls it back: "+d.Why(), "sallyport change watch "+string(row.ID)
 		if err := tx.MoveChange(ctx, row.State, *row); err != nil {
 			return err
 		}
 		said := *row
-		said.Reason = d.Reason
+		said.Reason = d.Why()
 		return c.Append(ctx, tx, &said, ledger.Move{By: d.By, Subject: string(t.Landing)}, "rollback decided", d.At)
 	}
 	l, err := ledger.LandingNamed(ctx, tx, t.Landing)

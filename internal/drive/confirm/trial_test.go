@@ -82,8 +82,11 @@ func TestATrialThatNobodyConfirmsGoesBackAtItsDeadline(t *testing.T) {
 		if got := s.Started(); got[len(got)-1] != "one\n" {
 			t.Errorf("the old version was not restarted: %q", got)
 		}
-		if err := c.Confirm(t.Context(), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict {
+		if err := c.Confirm(t.Context(), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict || !strings.HasSuffix(err.Error(), "nobody confirmed it in time") {
 			t.Errorf("confirmed after all: %v", err)
+		}
+		if entries, err := c.Audit(t.Context(), chg, 0, 0); err != nil || slices.ContainsFunc(entries, func(e audit.Entry) bool { return strings.Contains(e.Reason, trial.Timeout) }) {
+			t.Errorf("the audit says it in words for programs: %+v, %v", entries, err)
 		}
 	})
 }

@@ -108,7 +108,7 @@ func (ls *Landings) undoing(ctx context.Context, row change.Row, t *trial.Trial)
 		Journal: func(l landing.Landing) error {
 			next := *t
 			next.Undoing = l.ID
-			return write(next, l, "began to roll back", t.Reason, func(tx store.Tx) error { return tx.AddLanding(ctx, l) })
+			return write(next, l, "began to roll back", t.Why(), func(tx store.Tx) error { return tx.AddLanding(ctx, l) })
 		},
 		Again: func(l landing.Landing) error {
 			return write(*t, l, "began anew to roll back", l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })

@@ -61,6 +61,19 @@ func TimeOut() Decision {
 	return Decision{To: RolledBack, By: audit.Host, Reason: Timeout, TimedOut: true}
 }
 
+// Why is a decision's reason in a person's words.
+func (d Decision) Why() string { return why(d.Reason, d.TimedOut) }
+
+// Why is what ended a trial, in a person's words.
+func (t Trial) Why() string { return why(t.Reason, t.TimedOut) }
+
+func why(reason string, timedOut bool) string {
+	if timedOut {
+		return TimeoutWhy
+	}
+	return reason
+}
+
 // Decide returns t with a decision.
 func (t Trial) Decide(d Decision) Trial {
 	t.Handshake, t.By, t.At, t.Reason, t.TimedOut = d.To, &d.By, &d.At, d.Reason, d.TimedOut
@@ -139,5 +152,6 @@ const (
 	Message1   = "I'm back with the new version. " + reply                                                              // SM-121, of what restarted and answers
 	withCode   = " This is the host itself: confirm takes the code that whoever approved it was given, `confirm CODE`." // SM-122
 	Timeout    = "deadman timeout"                                                                                      // SM-127: the reason in the commit
+	TimeoutWhy = "nobody confirmed it in time"                                                                          // of Timeout, to people
 	TimeoutSay = "Rolled back to previous version — confirmation timed out."                                            // SM-130
 )
