@@ -216,6 +216,8 @@ type Tx interface {
 	DropMessages(ctx context.Context, before time.Time) (int64, error)
 	// CountIns counts messages by status, of a chat or of all.
 	CountIns(ctx context.Context, chat id.Chat) (map[Status]int, error)
+	// CountAlong counts what waits in a chat and wakes nobody, of whatever kind: it goes along with what does.
+	CountAlong(ctx context.Context, chat id.Chat) (int, error)
 }
 
 // Cancelled reports whether a message is a task that was ended before it was given in a turn.

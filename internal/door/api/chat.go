@@ -144,7 +144,7 @@ type Chat struct {
 	Live         bool       `json:"live"`    // a session runs
 	Working      bool       `json:"working"` // a turn is under way
 	Tool         *InFlight  `json:"tool,omitempty"`
-	Waiting      int        `json:"waiting"` // messages
+	Waiting      int        `json:"waiting"` // messages that wake the agent; what only goes along is none
 	Dead         int        `json:"dead"`
 	Last         *time.Time `json:"last,omitempty"` // message in
 	Created      time.Time  `json:"created"`

@@ -83,6 +83,9 @@ func TestContextSilencesNoChatHoweverMuchThereIs(t *testing.T) {
 			}
 			return nil
 		})
+		if seen, err := d.List(t.Context(), "echo"); err != nil || len(seen) != 1 || seen[0].Waiting != 0 {
+			t.Errorf("what wakes nobody waits for an answer: %+v, %v", seen, err)
+		}
 		m := s.say(d, "echo", "and you?")
 		s.is(m.ID, message.Completed)
 		words := s.told()

@@ -23,7 +23,7 @@ type Seen struct {
 	Platform string
 	Live     bool // a session runs
 	Working  bool // a turn is under way
-	Waiting  int  // messages
+	Waiting  int  // messages that wake the agent
 	Dead     int
 	Last     *time.Time // message in
 }
@@ -59,7 +59,11 @@ func (d *Dispatcher) seen(ctx context.Context, tx store.Tx, c conversation.Chat)
 	if err != nil {
 		return s, err
 	}
-	s.Waiting, s.Dead = counts[message.Pending], counts[message.Dead]
+	along, err := tx.CountAlong(ctx, c.ID)
+	if err != nil {
+		return s, err
+	}
+	s.Waiting, s.Dead = counts[message.Pending]-along, counts[message.Dead]
 	now := time.Now()
 	last, err := tx.Ins(ctx, message.Filter{Chat: c.ID, Newest: true, Limit: tasksMax + 1})
 	if err != nil {

@@ -434,3 +434,9 @@ func (t messages) CountIns(ctx context.Context, chat id.Chat) (map[message.Statu
 	n, err := counts[message.Status](ctx, t.queries, `SELECT status, count(*) FROM message_in WHERE ?1 = '' OR chat = ?1 GROUP BY status`, chat)
 	return n, doing(err, "count messages")
 }
+
+// CountAlong counts what waits in a chat and wakes nobody.
+func (t messages) CountAlong(ctx context.Context, chat id.Chat) (n int, err error) {
+	_, err = t.one(ctx, `SELECT count(*) FROM message_in WHERE chat = ? AND status = 'pending' AND trig = 0`, []any{chat}, &n)
+	return n, doing(err, "count what goes along in %q", chat)
+}

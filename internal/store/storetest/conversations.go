@@ -273,7 +273,10 @@ func testMessages(t *testing.T, s *suite) {
 		s.same(counts, map[message.Status]int{message.Pending: 3, message.Completed: 1})
 		of, err6 := tx.CountIns(ctx, other.ID)
 		s.same(of, map[message.Status]int{message.Pending: 1})
-		return errors.Join(err, err2, err3, err4, err5, err6, err7)
+		along, err8 := tx.CountAlong(ctx, c.ID)
+		nothing, err9 := tx.CountAlong(ctx, other.ID)
+		s.same([]int{along, nothing}, []int{1, 0})
+		return errors.Join(err, err2, err3, err4, err5, err6, err7, err8, err9)
 	})
 	for _, q := range []struct {
 		f    message.Filter
