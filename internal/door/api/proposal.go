@@ -122,8 +122,11 @@ type CheckResult struct {
 // Approval is a durable request for a person's decision.
 type Approval struct {
 	ID       string     `json:"id"`
-	Change   string     `json:"change"` // "" = it is about no change
-	Kind     string     `json:"kind"`   // of what waits about a stranger "sender", about a place "channel"
+	Change   string     `json:"change"`           // "" = it is about no change
+	Kind     string     `json:"kind"`             // of what waits about a stranger "sender", about a place "channel"
+	Wish     string     `json:"wish,omitempty"`   // of a row of a list: what was asked for, in one line; about a stranger or a place, what is asked
+	Repo     string     `json:"repo,omitempty"`   // of a row of a list: the top of the change's work tree
+	Branch   string     `json:"branch,omitempty"` // of a row of a list
 	Proposal int        `json:"proposal"`
 	Digest   string     `json:"digest"`
 	Asked    time.Time  `json:"asked"`

@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,12 +14,15 @@ import (
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
 	"sallyport/internal/who/question"
 )
 
 // Approvals is what a person is asked, and takes what they say.
 type Approvals interface {
 	Approvals(ctx context.Context, pendingOnly bool, limit int) ([]approval.Approval, error)
+	// Requested returns what was asked for with changes.
+	Requested(ctx context.Context, of []id.Change) (map[id.Change]request.Request, error)
 	// Approval returns one with its proposal; ref is an approval id or the id of a change with one.
 	Approval(ctx context.Context, ref string) (approval.Approval, proposal.Proposal, error)
 	// AskedOf is the group whose change an approval, or that of a change, is about, if by may answer it at this moment; "" otherwise.
@@ -41,9 +45,9 @@ type approvals struct {
 // list has what is asked about strangers and places among it (CH-058).
 func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]api.Approval, error) {
 	limit := min(in.Limit, listMax)
-	rows, err := n.part.Approvals(ctx, in.Pending, limit)
+	rows, err := n.ofChanges(ctx, in.Pending, limit)
 	if err != nil || n.places == nil {
-		return each(rows, approvalOf), err
+		return rows, err
 	}
 	asked, err := n.places.Waiting(ctx)
 	if err == nil && !in.Pending {
@@ -51,7 +55,7 @@ func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]a
 		before, err = n.places.Answered(ctx, limit)
 		asked = append(asked, before...)
 	}
-	all := append(each(asked, admissionOf), each(rows, approvalOf)...)
+	all := append(each(asked, admissionOf), rows...)
 	slices.SortStableFunc(all, func(a, b api.Approval) int { return b.Asked.Compare(a.Asked) })
 	if limit > 0 && len(all) > limit {
 		all = all[:limit]
@@ -59,12 +63,36 @@ func (n approvals) list(ctx context.Context, _ audit.Actor, in api.Waiting) ([]a
 	return all, err
 }
 
+// ofChanges lists the approvals of changes, each with what was asked for and where.
+func (n approvals) ofChanges(ctx context.Context, pending bool, limit int) ([]api.Approval, error) {
+	rows, err := n.part.Approvals(ctx, pending, limit)
+	if err != nil {
+		return nil, err
+	}
+	requested, err := n.part.Requested(ctx, each(rows, func(a approval.Approval) id.Change { return a.Change }))
+	return each(rows, func(a approval.Approval) api.Approval {
+		out, r := approvalOf(a), requested[a.Change]
+		out.Wish, out.Repo, out.Branch = text(wishOf(r)), text(r.Project.Top), r.Branch
+		return out
+	}), err
+}
+
+// wishOf is the first line of what was asked for; that of a group's agent is quoted (SM-908).
+func wishOf(r request.Request) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
+	if r.Dev != "" {
+		return fmt.Sprintf("%s asks: %q", r.Group, first)
+	}
+	return first
+}
+
 // admissionOf is a question about a stranger or a place as a row of what waits, or was answered.
 func admissionOf(q question.Question) api.Approval {
 	out := api.Approval{
 		ID: string(q.ID), Kind: string(q.Kind), Asked: q.Asked, Decision: string(approval.Pending),
-		Reason: text(strings.Join(append([]string{q.Card.Title}, q.Card.Lines[:min(len(q.Card.Lines), 1)]...), " ")),
+		Wish: text(strings.Join(append([]string{q.Card.Title}, q.Card.Lines[:min(len(q.Card.Lines), 1)]...), " ")),
 	}
+	out.Reason = out.Wish // as earlier programs read it
 	switch {
 	case q.Outcome == question.Waiting:
 		return out

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/accept"
@@ -180,6 +181,14 @@ func (v *verbs) Shell(ctx context.Context, c id.Change, by audit.Actor, t superv
 
 func (v *verbs) Approvals(_ context.Context, pendingOnly bool, limit int) ([]approval.Approval, error) {
 	return []approval.Approval{{ID: "apr-00000001", Decision: approval.Pending}}, v.note(audit.Actor{}, "approvals %t, %d", pendingOnly, limit)
+}
+
+func (v *verbs) Requested(_ context.Context, of []id.Change) (map[id.Change]request.Request, error) {
+	out := map[id.Change]request.Request{}
+	for _, c := range of {
+		out[c] = request.Request{Text: "Tell the minutes\nand more", Project: git.Project{Top: "/srv/clock"}, Branch: "main"}
+	}
+	return out, nil
 }
 
 func (v *verbs) Approval(_ context.Context, ref string) (approval.Approval, proposal.Proposal, error) {

@@ -516,6 +516,14 @@ func (aged) Approvals(context.Context, bool, int) ([]approval.Approval, error) {
 	return []approval.Approval{{ID: "apr-1", Asked: time.Unix(100, 0)}, {ID: "apr-2", Asked: time.Unix(300, 0)}}, nil
 }
 
+// TestAnApprovalInAListSaysWhatItIsAbout holds that a person and a program read there what was asked for, and where.
+func TestAnApprovalInAListSaysWhatItIsAbout(t *testing.T) {
+	rows, err := approvals{&verbs{}, nil}.list(t.Context(), audit.Actor{}, api.Waiting{})
+	if err != nil || len(rows) != 1 || rows[0].Wish != "Tell the minutes" || rows[0].Repo != "/srv/clock" || rows[0].Branch != "main" {
+		t.Errorf("listed as %+v, %v", rows, err)
+	}
+}
+
 func TestWhatIsAskedIsListedNewestFirst(t *testing.T) {
 	for limit, want := range map[int]string{0: "apr-2 apr-1", 1: "apr-2", 3: "apr-2 apr-1"} {
 		rows, err := approvals{aged{&verbs{}}, &strangers{}}.list(t.Context(), audit.Actor{}, api.Waiting{Limit: limit})

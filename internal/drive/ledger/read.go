@@ -6,11 +6,13 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
+	"sallyport/internal/base/problem"
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/landing"
 	"sallyport/internal/path/proposal"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/session"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -62,6 +64,28 @@ func (l *Ledger) Approvals(ctx context.Context, pendingOnly bool, limit int) (ou
 	err = l.DB.Read(ctx, func(tx store.Tx) error {
 		out, err = tx.Approvals(ctx, pendingOnly, limit)
 		return err
+	})
+	return out, err
+}
+
+// Requested returns what was asked for with changes, as far as they are still known.
+func (l *Ledger) Requested(ctx context.Context, of []id.Change) (map[id.Change]request.Request, error) {
+	out := map[id.Change]request.Request{}
+	err := l.DB.Read(ctx, func(tx store.Tx) error {
+		for _, c := range of {
+			if _, known := out[c]; known {
+				continue
+			}
+			row, err := tx.Change(ctx, c)
+			if problem.KindOf(err) == problem.NotFound {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			out[c] = row.Request
+		}
+		return nil
 	})
 	return out, err
 }

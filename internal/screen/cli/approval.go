@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,19 +51,15 @@ the chat where its card stands; yours is "sallyport chat host".`,
 				return nil
 			}
 			now, place := time.Now(), ""
-			err = table(a.Out, "APPROVAL\tCHANGE\tDECISION\tASKED\tBY\tREASON", rows, func(t io.Writer, r api.Approval) {
-				who := ""
-				if r.By != nil {
-					who = r.By.Name
+			by := ""
+			if all {
+				by = "\tBY"
+			}
+			err = table(a.Out, "APPROVAL\tCHANGE\tDECISION\tASKED"+by+"\tREPOSITORY\tABOUT", rows, func(t io.Writer, r api.Approval) {
+				if r.Change == "" && r.Decision == api.Pending {
+					place = r.ID
 				}
-				about := r.Change
-				if about == "" {
-					about = "(" + r.Kind + ")"
-					if r.Decision == api.Pending {
-						place = r.ID
-					}
-				}
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, about, r.Decision, ago(r.Asked, now), inert.Line(who), clip(inert.Line(r.Reason), 60))
+				printApprovalRow(t, r, all, now)
 			})
 			if err != nil || place == "" {
 				return err
@@ -73,6 +70,24 @@ the chat where its card stands; yours is "sallyport chat host".`,
 	cmd.Flags().BoolVar(&all, "all", false, "list those that were answered too")
 	cmd.Flags().IntVar(&limit, "limit", 0, "list at most `N` (default 100 of each kind)")
 	return cmd
+}
+
+// printApprovalRow writes the row of an approval: what it is about, and of one that was answered why it was answered so.
+func printApprovalRow(t io.Writer, r api.Approval, answered bool, now time.Time) {
+	of, about, by := r.Change, clip(inert.Line(firstLine(r.Wish)), 60), ""
+	if of == "" {
+		of = "(" + r.Kind + ")"
+	}
+	if r.Reason != "" && r.Reason != r.Wish {
+		about = strings.TrimPrefix(about+" — "+clip(inert.Line(r.Reason), 60), " — ")
+	}
+	if answered && r.By != nil {
+		by = inert.Line(r.By.Name)
+	}
+	if answered {
+		by += "\t"
+	}
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s%s\t%s\n", r.ID, of, r.Decision, ago(r.Asked, now), by, dash(r.Repo), about)
 }
 
 func newApprovalShowCommand(a *app) *cobra.Command {

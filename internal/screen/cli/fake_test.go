@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,7 +32,8 @@ type daemon struct {
 	calls      []string
 	detail     api.Detail
 	question   api.Question
-	asked      bool // the host asks whoever uses it
+	dir        string // where the person stands
+	asked      bool   // the host asks whoever uses it
 	notices    []api.Notice
 	after      func(call string) // called when something was decided, to move detail on
 	hold       chan struct{}     // a watch stays open until this is closed; nil = ends at once
@@ -322,7 +324,7 @@ func (d *daemon) cli(args ...string) result { return d.cliIn("", args...) }
 func (d *daemon) cliIn(in string, args ...string) result {
 	var out, errs bytes.Buffer
 	p := Program{
-		In: strings.NewReader(in), Out: &out, Err: &errs, Dir: func() (string, error) { return "/where/i/stand", nil },
+		In: strings.NewReader(in), Out: &out, Err: &errs, Dir: func() (string, error) { return cmp.Or(d.dir, "/where/i/stand"), nil },
 		Getenv: func(k string) string {
 			if v, ok := d.env[k]; ok {
 				return v

@@ -102,11 +102,16 @@ func (a *app) wholeWords(ctx context.Context, use string, words []string) ([]str
 	return append([]string{whole}, words[1:]...), nil
 }
 
-// only returns the one change that a command can be about. None and several are two answers.
+// only returns the one change that a command can be about: of several, that of the repository in which the person stands. None and
+// several are two answers.
 func (a *app) only(ctx context.Context, c *client.Client, verb string, states []string) (string, error) {
 	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{States: states, Limit: lookedUp})
 	if err != nil {
 		return "", err
+	}
+	where := ""
+	if near := ofHere(a, rows); len(rows) > 1 && len(near) > 0 {
+		rows, where = near, " of this repository"
 	}
 	if moving := slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return !slices.Contains(byItself, r.State) }); len(moving) == 1 && slices.Contains(onlyLook, verb) {
 		rows = moving
@@ -124,7 +129,20 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 		}
 		return rows[0].ID, nil
 	}
-	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes could be meant by %s; name one: %s", len(rows), verb, listed(rows))
+	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes%s could be meant by %s; name one: %s", len(rows), where, verb, listed(rows))
+}
+
+// ofHere are those of the repository in which the person stands; none if they stand in no repository.
+func ofHere(a *app, rows []api.Change) (here []api.Change) {
+	dir, err := a.Dir()
+	if err != nil {
+		return nil
+	}
+	at, err := top(dir)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return r.Repo != at })
 }
 
 // either joins the states of open changes in words.

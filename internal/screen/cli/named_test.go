@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,6 +43,31 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	}
 	if got := d.cli("rollback", "--smart"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-zz000002 another\n") || !strings.Contains(d.told(), `put back {"violating":true}`) {
 		t.Errorf("the one that works is not restored: %+v, told %s", got, d.told())
+	}
+}
+
+// TestOfSeveralChangesThatOfTheRepositoryHereIsMeant holds that who stands in a repository names no change of another one by leaving it out.
+func TestOfSeveralChangesThatOfTheRepositoryHereIsMeant(t *testing.T) {
+	d := newDaemon(t)
+	here := t.TempDir()
+	d.dir = filepath.Join(here, "below")
+	for _, dir := range []string{filepath.Join(here, ".git"), d.dir} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.detail.Change = api.Change{ID: "chg-00000001", State: api.AwaitingApproval, Repo: "/srv/other"}
+	d.others = []api.Change{{ID: "chg-00000002", State: api.AwaitingApproval, Repo: "/srv/another"}}
+	if got := d.cli("refuse", "--reason", "no"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant") {
+		t.Errorf("none is of here: %+v", got)
+	}
+	d.others = append(d.others, api.Change{ID: "chg-00000003", State: api.AwaitingApproval, Repo: here})
+	if got := d.cli("refuse", "--reason", "no"); !strings.HasPrefix(got.err, "chg-00000003") {
+		t.Errorf("one is of here: %+v", got)
+	}
+	d.others = append(d.others, api.Change{ID: "chg-00000004", State: api.AwaitingApproval, Repo: here})
+	if got := d.cli("refuse", "--reason", "no"); got.code != exitUsage || !strings.Contains(got.err, "2 changes of this repository could be meant") || strings.Contains(got.err, "chg-00000001") {
+		t.Errorf("two are of here: %+v", got)
 	}
 }
 
