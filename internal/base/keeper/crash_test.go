@@ -330,6 +330,12 @@ func TestEachStepIsOnTheDiskBeforeItIsActedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		disktest.Say("armed")
+		for _, name := range []string{recordName, reserveName} {
+			disktest.Private(t, filepath.Join(Folder(dir), name), ".")
+		}
+		if info, err := os.Stat(Folder(dir)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("its folder: %v, %v", info.Mode(), err)
+		}
 		h := &host{home: dir, now: deadman.Now, tell: func(string, ...any) {}, room: func(int64) string { return "" },
 			revert: func(context.Context, Record) error { disktest.Say("revert"); return nil }}
 		raw := ask{Change: r.Change}
@@ -369,7 +375,7 @@ func TestEachStepIsOnTheDiskBeforeItIsActedOn(t *testing.T) {
 		return all
 	}
 	const copied = `\.state/keeper/old`
-	disktest.Ordered(t, calls, all(`fsync `+copied+`/\.new-\d+/sallyport`, `rename `+copied+`/\.new-\d+ `+copied+`/[0-9a-f]{64}`, `fsync `+copied,
+	disktest.Ordered(t, calls, all(`fsync \.state`, `fsync \.`, `fsync `+copied+`/\.new-\d+/sallyport`, `rename `+copied+`/\.new-\d+ `+copied+`/[0-9a-f]{64}`, `fsync `+copied,
 		`fsync `+keeper+`/reserve`, `fsync `+keeper, step, "say armed", step, "say handed", use, "say begun", step, "say back",
 		`remove `+keeper+`/reserve`, `fsync `+keeper, "say revert", use, "say reverted",
 		`remove `+keeper+`/old`, `fsync `+keeper, `remove `+record, `fsync `+keeper, "say over")...)

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 )
 
 // daemon is one that a test plays. It ends when it is killed, and when it is asked to unless it is deaf.
@@ -278,6 +279,7 @@ func TestOneKeeperHasAHome(t *testing.T) {
 	if err != nil || !Kept(home) || !Kept(home) {
 		t.Fatalf("%v, kept %t", err, Kept(home))
 	}
+	disktest.Private(t, filepath.Join(home, ".state"), "keeper")
 	if _, err := hold(home, 0); !errors.Is(err, ErrKept) {
 		t.Errorf("a second one: %v", err)
 	}

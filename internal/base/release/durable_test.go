@@ -234,6 +234,8 @@ func TestAReleaseIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 		if _, err := f.Prune(0); err != nil {
 			t.Error(err)
 		}
+		put(t, release.In(dir, before("release:put", func() { put(t, f, "d", 3); disktest.Say("other") })), "d", 3)
+		disktest.Say("same")
 	})
 	const digest, coming = `\.state/releases/[0-9a-f]{64}`, `\.state/releases/\.new-\d+`
 	for _, file := range []string{"sallyport", "sallyport-runner", "sallyport-tool", `release\.json`} {
@@ -242,5 +244,6 @@ func TestAReleaseIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 	disktest.Ordered(t, calls, `rename \.state/releases/\.current\.new \.state/releases/current`, `fsync \.state/releases`, `say used`,
 		`rename \.state/releases/\.previous\.new \.state/releases/previous`, `fsync \.state/releases`,
 		`rename \.state/releases/\.current\.new \.state/releases/current`, `fsync \.state/releases`, `say again`,
-		`rename `+digest+` \.state/releases/\.old-[0-9a-f]{64}`, `fsync \.state/releases`, `remove \.state/releases/\.old-[0-9a-f]{64}`)
+		`rename `+digest+` \.state/releases/\.old-[0-9a-f]{64}`, `fsync \.state/releases`, `remove \.state/releases/\.old-[0-9a-f]{64}`,
+		`say other`, `fsync \.state/releases`, `say same`) // who came second says that it is there, too
 }

@@ -42,11 +42,16 @@ func TestWhatIsMadeIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 		if err := whole.SetFile(disk.Ops{}, "list:set", filepath.Join(path, "list"), []byte("one\n")); err != nil {
 			t.Fatal(err)
 		}
+		if err := whole.Keep(disk.Ops{}, "words", filepath.Join(path, "words"), []byte("kept\n")); err != nil {
+			t.Fatal(err)
+		}
+		disktest.Private(t, filepath.Join(path, "words"), ".")
 		for _, folder := range []string{"shelf", "shelf/it"} {
 			if info, err := os.Stat(filepath.Join(dir, folder)); err != nil || info.Mode().Perm() != 0o700 {
 				t.Errorf("%s: %v, %v", folder, info.Mode(), err)
 			}
 		}
 	})
-	disktest.Ordered(t, calls, `syncfs shelf/\.new-it`, `rename shelf/\.new-it shelf/it`, `fsync shelf`, `fsync shelf/it/\.new-list`, `rename shelf/it/\.new-list shelf/it/list`)
+	disktest.Ordered(t, calls, `syncfs shelf/\.new-it`, `rename shelf/\.new-it shelf/it`, `fsync shelf`, `fsync shelf/it/\.new-list`, `rename shelf/it/\.new-list shelf/it/list`,
+		`fsync shelf/it/\.new-words`, `rename shelf/it/\.new-words shelf/it/words`, `fsync shelf/it`)
 }

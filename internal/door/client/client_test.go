@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 )
@@ -169,6 +170,7 @@ func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	if first.Working != 1 {
 		t.Error("the daemon has no session of its own")
 	}
+	disktest.Private(t, filepath.Join(home, ".state"), "logs/daemon.log")
 	again, err := s.Ensure(t.Context(), home)
 	if err != nil {
 		t.Fatal(err)

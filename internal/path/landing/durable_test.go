@@ -91,10 +91,19 @@ func TestAWorkTreeApartIsOnTheDiskToo(t *testing.T) {
 		r := newRepo(t, dir, map[string]blob{"edit": text("1\n")})
 		o := r.order(t, map[string]blob{"edit": text("2\n")})
 		o.Landing = "lnd-0000dead"
-		l := &landing.Lander{Host: beside}
+		looked := false
+		l := &landing.Lander{Host: beside, Ops: disk.Ops{Around: func(op string, do func() error) error {
+			if op == "index:lock" { // what comes lies there, and others may enter the work tree
+				looked = true
+				if info, err := os.Stat(filepath.Join(dir, ".sallyport-lnd-0000dead")); err != nil || info.Mode().Perm() != 0o700 {
+					t.Errorf("what comes lies in a folder of mode %v, %v", info.Mode(), err)
+				}
+			}
+			return do()
+		}}}
 		made := compute(t, l, o)
-		if done, err := l.Land(gittest.Context(t), made, (&journal{}).saying()); err != nil || done.State != landing.Landed {
-			t.Fatalf("%s %q, %v", done.State, done.Reason, err)
+		if done, err := l.Land(gittest.Context(t), made, (&journal{}).saying()); err != nil || done.State != landing.Landed || !looked {
+			t.Fatalf("%s %q, %v, looked %v", done.State, done.Reason, err, looked)
 		}
 	})
 	disktest.Ordered(t, calls, `say journal`, `syncfs \.`, `rename \.sallyport-lnd-0000dead/\d edit`, `syncfs \.`, `say close`)

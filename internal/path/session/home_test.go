@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/sandbox"
 )
@@ -76,6 +77,7 @@ func TestAHomeMovesWholeToTheSessionThatGoesOnAndIsNeverLookedInto(t *testing.T)
 			t.Fatal(moved, err)
 		}
 	}
+	disktest.Private(t, to, "home/link")
 	if len(ops) != 1 || session.HasHome(from) || !session.HasHome(to) {
 		t.Errorf("%q", ops)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
@@ -110,6 +111,11 @@ func TestWhatIsLeftOnDiskIsForItsOwnerOnly(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
+	setup := session.SetupDir(t.TempDir(), "chg-00000001")
+	if err := session.KeepTranscript(disk.Ops{}, setup, "printed\n", "it failed"); err != nil {
+		t.Fatal(err)
+	}
+	disktest.Private(t, filepath.Dir(setup), "setup/transcript.jsonl")
 	raw, err := os.ReadFile(filepath.Join(r.Session.Dir, "metadata.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/stamp"
 	"sallyport/internal/path/session"
 	"sallyport/internal/path/workspace"
@@ -188,6 +189,7 @@ func TestAWatchTellsWhatAnAgentDid(t *testing.T) {
 				s.edit(t, c.ops...)
 				counted(t, w, slices.Collect(maps.Keys(c.want))...)
 				must(t, w.Close())
+				disktest.Private(t, s.Log, ".") // names of files say much
 				if got := lastKinds(t, s.Log); !maps.Equal(got, c.want) {
 					t.Errorf("logged %v, want %v", got, c.want)
 				}

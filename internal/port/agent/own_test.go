@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent"
 )
 
@@ -57,4 +58,14 @@ func TestWhatAnAgentPutsInThePlaceOfAFileHoldsNobodyUp(t *testing.T) {
 	if raw, err := os.ReadFile(outside); string(raw) != "kept" {
 		t.Errorf("what a link led to holds %q, %v", raw, err)
 	}
+}
+
+func TestWhatIsWrittenIntoAnAgentsHomeIsWholeAndTheAgentsAlone(t *testing.T) {
+	calls := disktest.Calls(t, func(dir string) {
+		if err := agent.WriteOwn(filepath.Join(dir, "of", "it", "note"), []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		disktest.Private(t, filepath.Join(dir, "of"), "it/note")
+	})
+	disktest.Ordered(t, calls, `fsync of/it/note\.new`, `rename of/it/note\.new of/it/note`)
 }

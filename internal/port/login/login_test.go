@@ -138,13 +138,16 @@ func (p *place) kept() string {
 	return string(raw)
 }
 
-// left are the files beside the login.
+// left are the files beside the login. Whoever could read the lock could hold it.
 func (p *place) left() (names []string) {
 	all, err := os.ReadDir(filepath.Dir(p.file()))
 	if err != nil {
 		p.t.Error(err)
 	}
 	for _, e := range all {
+		if e.Name() == p.kind.Lock {
+			disktest.Private(p.t, filepath.Join(filepath.Dir(p.file()), e.Name()), ".")
+		}
 		if e.Name() != p.kind.File && e.Name() != p.kind.Lock {
 			names = append(names, e.Name())
 		}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/target"
@@ -146,6 +147,7 @@ func TestARestartIsNotHeldUpByTheServiceItLeavesWithOpenOutput(t *testing.T) {
 	if err != nil || !strings.Contains(string(raw), "restarted\n") {
 		t.Errorf("the output is %q, %v", raw, err)
 	}
+	disktest.Private(t, filepath.Join(h.Changes, string(at.Change)), "restart.out") // what a service prints may be a secret
 }
 
 func TestARestartThatFailsSaysHowAndItsLastLine(t *testing.T) {

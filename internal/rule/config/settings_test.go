@@ -324,11 +324,21 @@ func TestWhatIsKeptIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := config.Open(dir, disk.Ops{}); err != nil {
+		s, err := config.Open(dir, disk.Ops{})
+		if err != nil {
 			t.Fatal(err)
 		}
+		disktest.Private(t, filepath.Join(dir, ".state"), "config/policy.yaml")
+		for _, text := range []string{"paths_max: [\n", "paths_max: 9\n"} {
+			if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.Policy()
+		}
+		disktest.Say("mended")
 	})
-	disktest.Ordered(t, calls, `fsync \.state`, `fsync \.state/config/\.new-policy\.yaml`, `rename \.state/config/\.new-policy\.yaml \.state/config/policy\.yaml`, `fsync \.state/config`)
+	disktest.Ordered(t, calls, `fsync \.state`, `fsync \.state/config/\.new-policy\.yaml`, `rename \.state/config/\.new-policy\.yaml \.state/config/policy\.yaml`, `fsync \.state/config`,
+		`remove \.state/config/policy\.yaml\.unloaded`, `fsync \.state/config`, `say mended`)
 }
 
 // The kernel's clock is coarse: a file that is written twice in a moment may look the same.
