@@ -216,13 +216,20 @@ func TestWhatARestartWroteIsKeptAndToldWithoutSecrets(t *testing.T) {
 
 func TestAServiceThatWritesOnAndOnDoesNotFillTheDisk(t *testing.T) {
 	h, at := aHost(t)
-	err := h.Restart(t.Context(), trust.Target{Restart: `(exec 3>fifo.done; i=0; while [ $i -lt 40 ]; do head -c 65536 /dev/zero; i=$((i+1)); done; echo end >&3; sleep 60) & echo $! >pid`}, at)
+	begin := filepath.Join(at.Project.Top, "begin")
+	if err := unix.Mkfifo(begin, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := h.Restart(t.Context(), trust.Target{Restart: `(exec 3>fifo.done; : <begin; i=0; while [ $i -lt 40 ]; do head -c 65536 /dev/zero; i=$((i+1)); done; echo end >&3; sleep 60) & echo $! >pid`}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pid := pidIn(t, filepath.Join(at.Project.Top, "pid"))
 	defer syscall.Kill(-pid, syscall.SIGKILL)
 	defer syscall.Kill(pid, syscall.SIGKILL)
+	if err := os.WriteFile(begin, nil, 0); err != nil { // now that the end of the restart's own output was kept
+		t.Fatal(err)
+	}
 	until(t, "it writes no more", func() bool {
 		raw, _ := os.ReadFile(filepath.Join(at.Project.Top, "fifo.done"))
 		return len(raw) > 0
