@@ -242,13 +242,18 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 	d.members.Changed = d.users.Changed
 	d.chats.Admissions = d.channels
 	d.steward = storage.New(d.storageParts(owner, state))
-	d.server = socket.New(socket.Options{
+	d.server = serverOf(d, owner)
+	return nil
+}
+
+// serverOf has the socket serve every part of a daemon.
+func serverOf(d *Daemon, owner person.Owner) *socket.Server {
+	return socket.New(socket.Options{
 		Home: d.Home, Open: anyone(d.settings), Unloaded: unloaded(d.settings), Quiet: func(of string) error { return d.quiet.refuse(d.Home, of) }, Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d, Keeper: keptBy(d.Line),
 		Requests: d.control, Changes: d.control, Courses: d.control, Trials: d.control, Work: d.control, Sessions: d.control,
 		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats, Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger}, Places: channels.Places{Channels: d.channels, Check: d.tokens.check},
 		Storage: d.steward, Agents: d, Targets: d.targets, People: d, Groups: d.control.Groups, Members: d.members, Scan: d.secrets, Secrets: d.secrets.plain,
 	})
-	return nil
 }
 
 // sweep removes what a crash left half made, before anything new is begun. Open landings and
