@@ -298,7 +298,9 @@ func (w *world) escapes(t *testing.T, c *client.Client) {
 	stands := func(what string) string {
 		t.Helper()
 		first := read()
-		for over := time.Now().Add(300 * time.Millisecond); time.Now().Before(over); {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for over := time.Now().Add(300 * time.Millisecond); time.Now().Before(over); <-tick.C {
 			if read() != first {
 				t.Fatalf("something was written %s", what)
 			}
