@@ -165,13 +165,34 @@ func side(mode, oid string) Entry {
 	return Entry{Mode: Mode(mode), OID: OID(oid)}
 }
 
-// Stat returns what differs between two trees file by file, with renames and line counts, in path order. Both may take minutes where files
-// have many lines: after the time that it has for them, every file is Uncounted.
+// DiffMemoryMax is how much memory a program has that compares lines. It takes 43 bytes for each line of a file beside the file itself:
+// without a limit 3 GB for 64 MiB of empty lines, of the machine that all agents work on.
+const DiffMemoryMax = 1 << 30
+
+// ErrDiffMemory says that lines cannot be compared in DiffMemoryMax.
+var ErrDiffMemory = errors.New("comparing lines takes more than 1 GiB of memory")
+
+// compareLines runs a command that compares lines. Errors: ErrDiffMemory.
+func compareLines(ctx context.Context, d Dir, c Cmd) ([]byte, error) {
+	c.DataMax = DiffMemoryMax
+	out, err := d.Run(ctx, c)
+	var failed *Failure
+	if errors.As(err, &failed) && slices.ContainsFunc(noMemory, func(words string) bool { return strings.Contains(failed.Stderr, words) }) {
+		return nil, fmt.Errorf("%w: %w", ErrDiffMemory, err)
+	}
+	return out, err
+}
+
+// noMemory is how git says that it gets no memory, in its own words and the system's.
+var noMemory = []string{"ut of memory", "Cannot allocate memory"}
+
+// Stat returns what differs between two trees file by file, with renames and line counts, in path order. Both may take minutes and
+// gigabytes where files have many lines: beyond the time that it has for them, and DiffMemoryMax, every file is Uncounted.
 func (d Dir) Stat(ctx context.Context, from, to OID, within time.Duration) ([]FileStat, error) {
 	timed, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	stats, err := statsOf(timed, d, from, to, "-M", "--numstat")
-	if err == nil || timed.Err() == nil || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil || timed.Err() == nil && !errors.Is(err, ErrDiffMemory) {
 		return stats, err
 	}
 	stats, err = statsOf(ctx, d, from, to, "--no-renames")
@@ -183,7 +204,7 @@ func (d Dir) Stat(ctx context.Context, from, to OID, within time.Duration) ([]Fi
 
 func statsOf(ctx context.Context, d Dir, from, to OID, how ...string) ([]FileStat, error) {
 	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-ext-diff", "--no-textconv", "--no-abbrev"}, how...)
-	out, err := d.Run(ctx, Cmd{Args: append(args, string(from), string(to))})
+	out, err := compareLines(ctx, d, Cmd{Args: append(args, string(from), string(to))})
 	if err != nil {
 		return nil, err
 	}
@@ -239,12 +260,12 @@ func statsOf(ctx context.Context, d Dir, from, to OID, how ...string) ([]FileSta
 }
 
 // Patch writes a unified diff with renames. Binary files are data that `git apply` takes, or a notice.
-// No attribute, filter or external program takes part as long as d has no work tree of its own.
+// No attribute, filter or external program takes part as long as d has no work tree of its own. Errors: ErrDiffMemory, after what was written.
 func (d Dir) Patch(ctx context.Context, w io.Writer, from, to OID, binary bool) error {
 	args := []string{"diff-tree", "-r", "-p", "-M", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"}
 	if binary {
 		args = append(args, "--binary")
 	}
-	_, err := d.Run(ctx, Cmd{Args: append(args, string(from), string(to)), Stdout: w})
+	_, err := compareLines(ctx, d, Cmd{Args: append(args, string(from), string(to)), Stdout: w})
 	return err
 }

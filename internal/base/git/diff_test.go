@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -113,6 +114,27 @@ func TestWhereLinesTakeTooLongToCountTheFilesAreNamedAllTheSame(t *testing.T) {
 	end()
 	if stats, err := open(t, top).Stat(ended, from, to, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("once nobody asks any more: %v, %v", stats, err)
+	}
+}
+
+// How many lines there are to compare is the agent's to choose, and all agents of a machine share its memory.
+func TestLinesAreComparedInBoundedMemory(t *testing.T) {
+	top := person(t)
+	write(t, top+"/a", "1\n")
+	from := commit(t, top)
+	write(t, top+"/a", "2\n")
+	to := commit(t, top)
+	d := open(t, top)
+	slowGit(t, "diff-tree", fmt.Sprintf(`case " $* " in *' --numstat '* | *' -p '*) ;; *) exec "$git" "$@" ;; esac
+until [ "$(ulimit -d)" = %d ]; do :; done
+echo 'fatal: Out of memory, malloc failed' >&2
+exit 128`, git.DiffMemoryMax>>10))
+	stats, err := d.Stat(t.Context(), from, to, time.Minute)
+	if err != nil || len(stats) != 1 || !stats[0].Uncounted || stats[0].Path != "a" {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	if err := d.Patch(t.Context(), io.Discard, from, to, false); !errors.Is(err, git.ErrDiffMemory) {
+		t.Errorf("the patch: %v", err)
 	}
 }
 

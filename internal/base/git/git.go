@@ -102,7 +102,7 @@ type FileStat struct {
 	Added   int // lines
 	Removed int // lines
 	Binary  bool
-	// Uncounted says that counting took too long: no lines are counted, and a renamed file is one that went and one that came.
+	// Uncounted says that counting took too long or too much: no lines are counted, and a renamed file is one that went and one that came.
 	Uncounted bool
 }
 

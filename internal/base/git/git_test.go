@@ -463,3 +463,13 @@ func TestARepositoryIsFoundFromAnyFolderOfIt(t *testing.T) {
 		}
 	}
 }
+
+// Ten large files that are alike would take twenty times as much memory as one has, of each thread: an agent's to choose.
+func TestNoRepositorySaysHowMuchMemoryAPackTakes(t *testing.T) {
+	top := person(t)
+	run(t, top, "config", "pack.windowMemory", "0")
+	out, err := open(t, top).Run(t.Context(), git.Cmd{Args: []string{"config", "--get", "--type=int", "pack.windowMemory"}})
+	if got := strings.TrimSpace(string(out)); err != nil || got != "134217728" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

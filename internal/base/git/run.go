@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 )
@@ -35,6 +37,7 @@ var hardening = []string{
 	"-c", "core.quotePath=true",
 	"-c", "gc.auto=0",
 	"-c", "maintenance.auto=false",
+	"-c", "pack.windowMemory=128m", // of each thread; ten large files that are alike would take twenty times as much as one has
 	"-c", "protocol.allow=never",
 	"-c", "safe.directory=*",
 	"-c", "submodule.recurse=false",
@@ -94,6 +97,8 @@ type Cmd struct {
 	// Short is for a command that takes a moment and holds a lock for it: once it runs, the end of its context
 	// does not cut it off; shortMax does.
 	Short bool
+	// DataMax is how many bytes of memory of its own the command may take; 0 = as many as there are. Files that it maps do not count.
+	DataMax uint64
 }
 
 // Git takes its locks and temporary files away when it is asked to end, not when it is killed.
@@ -169,8 +174,22 @@ func (d Dir) Run(ctx context.Context, c Cmd) ([]byte, error) {
 	if c.Stdout == nil {
 		cmd.Stdout = &out
 	}
-	err := cmd.Run()
+	err := runWithin(cmd, c.DataMax)
 	return out.Bytes(), d.finish(ctx, c.Args[0], err, stderr)
+}
+
+// runWithin runs a command that may take so much memory of its own. It has taken next to none before the limit is set.
+func runWithin(cmd *exec.Cmd, dataMax uint64) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if dataMax > 0 {
+		limit := unix.Rlimit{Cur: dataMax, Max: dataMax}
+		if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_DATA, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+			return errors.Join(fmt.Errorf("limit its memory: %w", err), cmd.Cancel(), cmd.Wait())
+		}
+	}
+	return cmd.Wait()
 }
 
 // Do runs a command that writes, as one named operation.

@@ -104,7 +104,7 @@ type FileLine struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Binary  bool   `json:"binary,omitempty"`
-	// Uncounted says that its lines were not counted, because that takes too long.
+	// Uncounted says that its lines were not counted, because there are too many.
 	Uncounted bool   `json:"uncounted,omitempty"`
 	Note      string `json:"note,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
@@ -103,7 +104,8 @@ func (s *Submissions) speak(ctx context.Context, o grounds.Offer) (*proposal.Spo
 	timed, cancel := context.WithTimeout(ctx, proposal.CountMax)
 	defer cancel()
 	err := o.Host.Patch(timed, clean, o.Base, o.Commit, false)
-	if err != nil && timed.Err() != nil && ctx.Err() == nil { // the beginning of a diff that takes too long to make
+	// The beginning of a diff that takes too long or too much memory to make.
+	if err != nil && ctx.Err() == nil && (timed.Err() != nil || errors.Is(err, git.ErrDiffMemory)) {
 		err, b.longer = nil, true
 	}
 	if err := errors.Join(err, clean.Close()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"time"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -44,7 +45,7 @@ func (v *Views) patch(ctx context.Context, change id.Change, w io.Writer, binary
 	if err != nil {
 		return err
 	}
-	return v.show(ctx, host, showing{from, to, binary, exact}, w)
+	return v.show(ctx, host, showing{change, from, to, binary, exact}, w)
 }
 
 // Holding returns the host's repository, once a commit of the change is in it. Errors: problem.NotFound if it has been removed.
@@ -98,7 +99,7 @@ func (v *Views) between(ctx context.Context, from, to id.Checkpoint, w io.Writer
 	if err != nil {
 		return err
 	}
-	return v.show(ctx, host, showing{start, b.Commit, binary, exact}, w)
+	return v.show(ctx, host, showing{b.Change, start, b.Commit, binary, exact}, w)
 }
 
 // exportable returns why a checkpoint's bytes are not given out as they are: they hold a secret, or may.
@@ -115,20 +116,59 @@ func exportable(cp checkpoint.Checkpoint) error {
 
 // showing is a difference to be shown or given out.
 type showing struct {
+	of       id.Change
 	from, to git.OID
 	binary   bool  // as a patch that git apply takes
 	exact    error // why it may not be given out as it is; nil = it may
 }
 
-// show writes a difference: for reading without secrets, as a patch byte for byte.
+// quietMax is how long git may write nothing while it compares: files of some million lines that all differ take hours.
+const quietMax = time.Minute
+
+// show writes a difference: for reading without secrets, as a patch byte for byte. What takes too long or too much memory to compare ends
+// it, and everything before that has been written. How slowly somebody reads counts for nothing.
 func (v *Views) show(ctx context.Context, host git.Dir, s showing, w io.Writer) error {
-	if s.binary {
-		if s.exact != nil {
-			return s.exact
-		}
-		return host.Patch(ctx, w, s.from, s.to, true)
+	if s.binary && s.exact != nil {
+		return s.exact
 	}
-	clean := v.Secrets.DiffRedactor(w)
-	err := host.Patch(ctx, clean, s.from, s.to, false)
+	branch := "sallyport change branch " + string(s.of)
+	timed, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p := pace(w, func() {
+		cancel(problem.Errorf(problem.Refused, branch, "comparing the next file takes longer than %s; a branch has it whole", quietMax))
+	})
+	defer p.timer.Stop()
+	err := v.write(timed, host, s, p)
+	if errors.Is(err, git.ErrDiffMemory) {
+		return problem.Errorf(problem.Refused, branch, "the next file has too many lines; a branch has it whole: %w", err)
+	}
+	return err
+}
+
+func (v *Views) write(ctx context.Context, host git.Dir, s showing, p *paced) error {
+	if s.binary {
+		return host.Patch(ctx, p, s.from, s.to, true)
+	}
+	clean := v.Secrets.DiffRedactor(p.to)
+	p.to = clean
+	err := host.Patch(ctx, p, s.from, s.to, false)
 	return errors.Join(err, clean.Close())
+}
+
+// paced hands on what is written, and starts its timer anew once that is done.
+type paced struct {
+	to    io.Writer
+	timer *time.Timer
+}
+
+// pace has quiet called once nothing has been written to w for quietMax.
+func pace(w io.Writer, quiet func()) *paced {
+	return &paced{to: w, timer: time.AfterFunc(quietMax, quiet)}
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	p.timer.Stop()
+	n, err := p.to.Write(b)
+	p.timer.Reset(quietMax)
+	return n, err
 }

@@ -137,12 +137,12 @@ func TestACardWhoseLinesTakeTooLongToCountSaysSo(t *testing.T) {
 	p.Card.Spoken = proposal.Speak("-1\n+2\n", true)
 	_, _, asks := p.Tell("echo")
 	about, _, _ := p.Tell("echo")
-	for _, want := range []string{"2 files, lines not counted: that takes longer than 20s\n", "  changed a (lines not counted)\n", "  added b (lines not counted)"} {
+	for _, want := range []string{"2 files, lines not counted: that takes more than 20s or 1 GiB of memory\n", "  changed a (lines not counted)\n", "  added b (lines not counted)"} {
 		if !strings.Contains(about, want) {
 			t.Errorf("it does not say %q:\n%s", want, about)
 		}
 	}
-	if strings.Contains(about, "+0 -0") || !strings.Contains(asks, "its lines were not counted, as that takes longer than 20s") {
+	if strings.Contains(about, "+0 -0") || !strings.Contains(asks, "its lines were not counted, as that takes more than 20s") {
 		t.Errorf("%s\n%s", about, asks)
 	}
 }

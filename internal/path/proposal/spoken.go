@@ -67,7 +67,7 @@ func (c Card) Coded() bool {
 func (c Card) Unspoken() string {
 	switch {
 	case c.uncounted():
-		return fmt.Sprintf("its lines were not counted, as that takes longer than %s", CountMax)
+		return fmt.Sprintf("its lines were not counted, as that takes more than %s or 1 GiB of memory", CountMax)
 	case c.Spoken == nil:
 		return "its diff is not shown here"
 	case c.Spoken.Longer:
@@ -164,7 +164,7 @@ func (t *telling) files(c Card) {
 		return
 	}
 	if c.uncounted() {
-		t.line("%d %s, lines not counted: that takes longer than %s", c.FilesTotal, files, CountMax)
+		t.line("%d %s, lines not counted: that takes more than %s or 1 GiB of memory", c.FilesTotal, files, CountMax)
 	} else {
 		t.line("%d %s, +%d -%d", c.FilesTotal, files, c.Added, c.Removed)
 	}
