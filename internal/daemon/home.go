@@ -32,16 +32,19 @@ func (d *Daemon) makeState() (string, error) {
 		return "", unwritable(d.Home, err)
 	}
 	for _, folder := range []string{d.Home, state} {
-		var st syscall.Stat_t
-		if err := syscall.Lstat(folder, &st); err != nil {
+		info, err := os.Lstat(folder)
+		if err != nil {
 			return "", unwritable(d.Home, err)
 		}
-		if int(st.Uid) != os.Geteuid() {
-			return "", problem.Errorf(problem.Refused, fmt.Sprintf("ls -ld %q", folder), "the folder %q belongs to uid %d: a home is served by the user who made it", folder, st.Uid)
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+			return "", problem.Errorf(problem.Refused, fmt.Sprintf("ls -ldn %q", folder), "the folder %q belongs to another user: a home is served by the user who made it", folder)
 		}
-		if st.Mode&0o002 != 0 { // what is in a home says what agents may do, and what git does
-			return "", problem.Errorf(problem.Refused, "chmod o-w "+inert.Path(folder), "every user of this machine may write in the folder %q", folder)
+		if err := config.OnlyOwner(folder, info); err != nil { // what is in a home says what agents may do, and what git does
+			return "", err
 		}
+	}
+	if err := config.OnlyOwnerAbove(d.Home); err != nil {
+		return "", err
 	}
 	if st, err := os.Stat(state); err != nil || st.Mode().Perm()&0o077 != 0 {
 		return "", problem.Errorf(problem.Refused, fmt.Sprintf("chmod 700 %q", state), "the folder %q can be read by others", state)
@@ -52,8 +55,9 @@ func (d *Daemon) makeState() (string, error) {
 // makeRepository makes the home's git repository, once; only the daemon that holds the home does.
 func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 	if _, err := os.Stat(filepath.Join(d.Home, ".git")); err == nil {
-		return d.mendRepository(ctx)
+		return errors.Join(guarded(d.Home), d.mendRepository(ctx))
 	}
+	defer syscall.Umask(syscall.Umask(0o077)) // nobody else gets to what git makes below, whatever mode that has
 	// The repository is made aside and moved into place, so that a home has a whole one or none.
 	apart := filepath.Join(state, "git.new")
 	err := d.Ops.Do("home:clear", func() error {
@@ -77,6 +81,28 @@ func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 	})
 	if err != nil {
 		return unwritable(d.Home, err)
+	}
+	return nil
+}
+
+// guarded refuses a home in whose repository somebody else may write: what is committed there says what groups run.
+func guarded(home string) error {
+	top, err := os.Lstat(home)
+	if err != nil || top.Mode().Perm()&0o011 == 0 {
+		return err // nobody else gets there
+	}
+	for _, name := range []string{"", "config", "HEAD", "packed-refs", "objects", "refs", "refs/heads", "refs/heads/main"} {
+		path := filepath.Join(home, ".git", name)
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = config.OnlyOwner(path, info)
+		}
+		if err != nil {
+			return problem.Errorf(problem.Refused, "chmod -R go-w "+inert.Path(filepath.Join(home, ".git")), "somebody else could say what the groups of this home run: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"sallyport/internal/base/git"
@@ -59,9 +61,84 @@ func TestANewHomeBeginsWithAGroup(t *testing.T) {
 	}
 }
 
+// Who can move a home away can put another in its place, and with it say what agents may do.
+func TestAHomeThatSomebodyElseCouldReplaceIsNotServed(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "above")
+	home := filepath.Join(above, "between", "home")
+	makeHome(t, home)
+	root := os.Geteuid() == 0
+	for name, is := range map[string]struct {
+		mode     os.FileMode
+		uid, gid int
+		next     string // "": it is served
+	}{
+		"their own":                {0o755, -1, -1, ""},
+		"a folder of all":          {0o777, -1, -1, "chmod o-w "},
+		"a folder like /tmp":       {0o777 | os.ModeSticky, -1, -1, ""},
+		"a folder of a group":      {0o775, -1, 4711, "chmod g-w "},
+		"of a group that may read": {0o755, -1, 4711, ""},
+		"of somebody else":         {0o755, 4711, -1, "ls -ldn "},
+	} {
+		if (is.uid > 0 || is.gid > 0) && !root {
+			continue // only root can give a folder away
+		}
+		if err := errors.Join(os.Chown(above, is.uid, is.gid), os.Chmod(above, is.mode)); err != nil {
+			t.Fatal(err)
+		}
+		d := &Daemon{Options: Options{Home: home}}
+		if _, err := d.makeState(); (err == nil) != (is.next == "") || err != nil && (problem.KindOf(err) != problem.Refused || !strings.HasPrefix(problem.Of(err).Next, is.next)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Chown(above, os.Geteuid(), os.Getegid()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What is committed in a home says what its groups run.
+func TestNobodyElseWritesTheRepositoryOfAHome(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	umask := syscall.Umask(0)
+	makeHome(t, home)
+	syscall.Umask(umask)
+	repository := filepath.Join(home, ".git")
+	if is, err := os.Stat(repository); err != nil || is.Mode().Perm() != 0o700 {
+		t.Fatalf("the repository has the mode %s, %v", is.Mode(), err)
+	}
+	for _, is := range []struct {
+		home, repository os.FileMode
+		served           bool
+	}{
+		{0o700, 0o777, true}, // nobody else gets to it
+		{0o755, 0o777, false},
+		{0o710, 0o777, false},
+		{0o755, 0o755, false}, // what is in it has the modes that git gave it
+	} {
+		if err := errors.Join(os.Chmod(home, is.home), os.Chmod(repository, is.repository), os.Chmod(filepath.Join(repository, "refs/heads"), 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		d := &Daemon{Options: Options{Home: home}}
+		err := d.makeRepository(t.Context(), filepath.Join(home, ".state"))
+		if (err == nil) != is.served || err != nil && !strings.HasPrefix(problem.Of(err).Next, "chmod -R go-w ") {
+			t.Errorf("%+v: %v", is, err)
+		}
+	}
+}
+
 func TestAHomeThatEveryoneMayWriteIsNotServed(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	makeHome(t, home)
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.Chown(home, -1, 4711), os.Chmod(home, 0o770)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&Daemon{Options: Options{Home: home}}).makeState(); problem.KindOf(err) != problem.Refused || !strings.HasPrefix(problem.Of(err).Next, "chmod g-w ") {
+			t.Errorf("a home that a group may write: %v", err)
+		}
+		if err := os.Chown(home, -1, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for mode, served := range map[os.FileMode]bool{0o777: false, 0o777 | os.ModeSticky: false, 0o702: false, 0o775: true, 0o755: true} {
 		if err := os.Chmod(home, mode); err != nil {
 			t.Fatal(err)

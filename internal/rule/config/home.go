@@ -36,10 +36,8 @@ func readOwners(name string) ([]byte, stamp.Stamp, error) {
 		switch {
 		case !ok || !known || is.Uid != 0 && is.Uid != whose.Uid:
 			return problem.Errorf(problem.Refused, "ls -ln "+inert.Path(filepath.Dir(name)), "%q belongs to another user than its folder: who wrote it would say what your agents may do", name)
-		case file.Mode().Perm()&0o002 != 0:
-			return problem.Errorf(problem.Refused, "chmod o-w "+inert.Path(name), "every user of this machine may write %q (mode %04o)", name, file.Mode().Perm())
 		}
-		return nil
+		return OnlyOwner(name, file)
 	})
 }
 

@@ -390,6 +390,11 @@ func TestAFileThatAnotherUserMayHaveWrittenDoesNotLoad(t *testing.T) {
 	}
 	may(0o600, 4711)
 	is(900, false)
+	if err := os.Chown(path, 0, 4711); err != nil {
+		t.Fatal(err)
+	}
+	may(0o660, 0)
+	is(900, false)
 	may(0o600, 0)
 	is(8, true)
 }
