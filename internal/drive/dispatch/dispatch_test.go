@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -966,6 +967,58 @@ func TestAnAgentSchedulesByItsUsersClock(t *testing.T) {
 		same(t, "sent", s.sent(m.Chat), "I will")
 		time.Sleep(2 * time.Hour)
 		same(t, "sent", s.sent(m.Chat), "I will", "it is nine")
+	})
+}
+
+// TestAnAgentSeesAndCancelsEachOfItsTasksHoweverLongTheyAre: a list that has no room in an answer would leave them there for good.
+func TestAnAgentSeesAndCancelsEachOfItsTasksHoweverLongTheyAre(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.turn = func(_ context.Context, _ string, st *stage) (string, error) {
+			for i := range 20 {
+				if _, err := st.ask(tool.ScheduleTask, tool.Schedule{Text: strings.Repeat(fmt.Sprintf("%02d<é", i), 1000), ProcessAfter: time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04")}); err != nil {
+					return "", fmt.Errorf("task %d: %w", i, err)
+				}
+			}
+			list, err := st.ask(tool.ListTasks, tool.Nothing{})
+			if err != nil || len(list.Tasks) != 20 || !tool.Fits(list) {
+				return "", fmt.Errorf("%d tasks that fit: %v, %v", len(list.Tasks), tool.Fits(list), err)
+			}
+			for i, task := range list.Tasks {
+				if !utf8.ValidString(task.Text) || !strings.HasSuffix(task.Text, "…") {
+					return "", fmt.Errorf("task %d: %q", i, task.Text)
+				}
+			}
+			_, err = st.ask(tool.CancelTask, tool.Cancel{Task: list.Tasks[19].ID})
+			return "done", err
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "plan much")
+		same(t, "sent", s.sent(m.Chat), "done")
+	})
+}
+
+// TestATurnSendsAsMuchAsAConversationTakes holds that words in the middle of a turn are bounded by bytes as well: their number alone allows 32 MiB.
+func TestATurnSendsAsMuchAsAConversationTakes(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.turn = func(_ context.Context, _ string, st *stage) (string, error) {
+			took := 0
+			for i := range 40 {
+				_, err := st.ask(tool.SendMessage, tool.Message{Text: strings.Repeat("x", 32_000-2) + fmt.Sprintf("%02d", i)})
+				if took += 32_000; (err != nil) != (took > 1<<20) || err != nil && problem.KindOf(err) != problem.Refused {
+					return "", fmt.Errorf("after %d bytes: %w", took, err)
+				}
+			}
+			return "done", nil
+		}
+		d, _ := s.lives()
+		m := s.say(d, "echo", "say much")
+		if n := len(s.sent(m.Chat)); n != 1<<20/32_000+1 {
+			t.Errorf("%d were sent", n)
+		}
+		s.say(d, "echo", "and again") // the next turn begins anew
+		if n := len(s.sent(m.Chat)); n != 2*(1<<20/32_000+1) {
+			t.Errorf("%d were sent in two turns", n)
+		}
 	})
 }
 

@@ -22,6 +22,9 @@ import (
 // sentMax is how many messages one turn sends at the most, before its end: a turn has no other bound in time (CH-080).
 const sentMax = 500
 
+// sentBytesMax is how many bytes one turn sends so at the most: what its answer may have, sixteen times.
+const sentBytesMax = 1 << 20
+
 // tasksMax is how many tasks a chat has at the most.
 const tasksMax = 100
 
@@ -45,10 +48,11 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 			return r, err
 		}
 	}
+	var sent sentBytes
 	all := map[tool.Name]live.Handler{
-		tool.SendMessage: wishes.sender(agent(tool.SendMessage, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
+		tool.SendMessage: wishes.sender(sent.bounded(s.number, agent(tool.SendMessage, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
 			return w.send(ctx, tx, chat, s.number(), c)
-		})),
+		}))),
 		tool.RequestDevChanges: wishes.requestSwap(s),
 		tool.AskUserQuestion: agent(tool.AskUserQuestion, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
 			return w.ask(ctx, tx, chat, s.number(), c)
@@ -85,6 +89,29 @@ func (s *session) heeding(do live.Handler) live.Handler {
 			return tool.Result{}, problem.Errorf(problem.Refused, "", "in this turn the host only looks whether you answer: no tool works in it")
 		}
 		return do(ctx, c)
+	}
+}
+
+// sentBytes is how much a turn has sent. A later try of the turn counts from the beginning.
+type sentBytes struct {
+	turn, bytes int
+}
+
+// bounded sends only what there is room for. Calls come one after the other: live.Counted does it.
+func (b *sentBytes) bounded(turn func() int, send live.Handler) live.Handler {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		if now := turn(); now != b.turn {
+			*b = sentBytes{turn: now}
+		}
+		n := len(c.Args.(tool.Message).Text)
+		if b.bytes+n > sentBytesMax {
+			return tool.Result{}, problem.Errorf(problem.Refused, "", "this turn has sent %d bytes in messages, and %d is the limit; what else there is to say goes into its answer, or into the next turn", b.bytes, sentBytesMax)
+		}
+		r, err := send(ctx, c)
+		if err == nil {
+			b.bytes += n
+		}
+		return r, err
 	}
 }
 
@@ -196,7 +223,19 @@ func (w *worker) list(ctx context.Context, tx store.Tx, chat conversation.Chat) 
 			Next: "stopped, for it was not done: " + inert.Short(m.Reason, reasonMax) + "; a person has it come again by sallyport message retry " + string(m.ID),
 		})
 	}
+	shorten(&r)
 	return r, err
+}
+
+// shorten cuts the words of tasks until the answer has room for all of them: what is not listed cannot be cancelled.
+func shorten(r *tool.Result) {
+	for most := message.TextBytesMax; most > 0 && !tool.Fits(*r); most /= 2 {
+		for i, t := range r.Tasks {
+			if len(t.Text) > most {
+				r.Tasks[i].Text = strings.ToValidUTF8(t.Text[:most], "") + "…"
+			}
+		}
+	}
 }
 
 // cancelTask ends a task: what waits of it is done with, and it does not come again. Errors: problem.NotFound.

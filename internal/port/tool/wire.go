@@ -270,6 +270,12 @@ func strictly[T any](raw []byte) (args T, err error) {
 	return args, d.Decode(&args)
 }
 
+// Fits reports whether a result can be sent.
+func Fits(r Result) bool {
+	line, err := json.Marshal(answer{Result: &r})
+	return err == nil && len(line) < LineMax
+}
+
 // Encode writes the line of an answer: a result, or what err says of it.
 func Encode(r Result, err error) []byte {
 	a := answer{Result: &r}
