@@ -54,7 +54,7 @@ show" lists the options.
 Exit status: 0 when it has landed, 3 when you left it waiting, 4 when it was refused. A refusal of
 yours ends the change. One because of its marks, of another digest, or of where its branch stands
 does not: the change still waits for you.`,
-		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789ab\n  sallyport approve chg-1a2b3c4d --marked\n  sallyport approve qst-1a2b3c4d --option echo",
+		"  sallyport approve chg-1a2b3c4d\n  sallyport approve chg-1a2b3c4d --message 'fix: read the last line too'\n  sallyport approve apr-1a2b3c4d --yes\n  sallyport approve chg-1a2b3c4d --digest 0123456789abcdef0123456789abcdef\n  sallyport approve chg-1a2b3c4d --marked\n  sallyport approve qst-1a2b3c4d --option echo",
 		oneQuestion, func(cmd *cobra.Command, words []string) error {
 			if admits(words[0]) {
 				return admit(cmd, a, words[0], option)
@@ -67,7 +67,7 @@ does not: the change still waits for you.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what is shown without asking")
 	cmd.Flags().BoolVar(&with.Marked, "marked", false, "approve what is marked on the card too, without asking")
 	cmd.Flags().StringVar(&with.Typed, "typed", "", "approve, without asking, what wants these `WORDS` typed: CONFIRM HOST")
-	cmd.Flags().StringVar(&digest, "digest", "", "approve only if the card still has this `DIGEST`; its first 8 characters are enough")
+	cmd.Flags().StringVar(&digest, "digest", "", "approve only if the card still has this `DIGEST`; its first 32 characters are enough")
 	cmd.Flags().StringVarP(&with.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject")
 	cmd.Flags().StringVar(&option, "option", "", "answer a question about a stranger or a place: `OPTION`, by its number, key or label")
 	cmd.Flags().BoolVar(&with.Unsigned, "unsigned", false, "land without a signature where commit.gpgsign wants one")
@@ -75,8 +75,8 @@ does not: the change still waits for you.`,
 }
 
 func approve(ctx context.Context, a *app, ref string, yes bool, digest string, with api.Approve) error {
-	if digest != "" && len(digest) < 8 {
-		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than 8 characters", digest)
+	if digest != "" && len(digest) < digestMin {
+		return problem.Errorf(problem.Usage, "sallyport approval show "+ref, "--digest %q is shorter than %d characters", digest, digestMin)
 	}
 	c, err := a.connectAny(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func approve(ctx context.Context, a *app, ref string, yes bool, digest string, w
 		return err
 	}
 	if !strings.HasPrefix(q.Proposal.Digest, digest) {
-		return problem.Errorf(problem.Refused, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, short(q.Proposal.Digest), digest)
+		return problem.Errorf(problem.Refused, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, digits(q.Proposal.Digest), digest)
 	}
 	if !yes && digest == "" && a.interactive() && !a.json {
 		again, err := askApproval(ctx, a, c, ref, with)

@@ -35,7 +35,7 @@ func printCard(s sheet, change string, p api.Proposal) {
 	printWords(s, "the group's agent asks, in its own words, which nobody checked:", c.Wish)
 	printWords(s, "the agent says, in its own words, which nobody checked:", c.AgentSays)
 	s.line("")
-	s.line("%s", s.dim("digest "+short(p.Digest)+"  rules "+short(p.Policy)))
+	s.line("%s", s.dim("digest "+digits(p.Digest)+"  rules "+short(p.Policy)))
 }
 
 // printAsked shows the card of an approval, and what a yes that was given already has said of the commit.
@@ -111,7 +111,7 @@ func printPicture(s sheet, c api.Card) {
 	}
 	lines := s.green(fmt.Sprintf("+%d", c.Added)) + " " + s.red(fmt.Sprintf("-%d", c.Removed))
 	if uncounted(c) {
-		lines = s.yellow("lines not counted: that takes too long")
+		lines = s.yellow("lines not counted: there are too many")
 	}
 	s.line("  %s, %s", count(c.FilesTotal, "file"), lines)
 	longest, most := 0, 1

@@ -24,7 +24,7 @@ func TestACardNamesTheTreeThatItsChecksRanOn(t *testing.T) {
 		"marks of what would land": {api.Card{Marks: []api.Mark{{Path: "lib/x", Says: "git takes it"}}, MarksTotal: 1, MarksWord: true, MarksOn: &api.Ground{Head: "cccccccccccccccc", Tree: "dddddddddddddddd"}},
 			[]string{"marked, with what would land on main at cccccccccccc (tree dddddddddddd): look before", "lib/x: git takes it"}, nil},
 		"its lines take too long to count": {api.Card{FilesTotal: 1, Files: []api.FileLine{{Path: "big", Status: "changed", Uncounted: true}}},
-			[]string{"  1 file, lines not counted: that takes too long\n  changed  big\n"}, []string{"+0 -0", "binary"}},
+			[]string{"  1 file, lines not counted: there are too many\n  changed  big\n"}, []string{"+0 -0", "binary"}},
 		"a rollback has no checks at all": {api.Card{Kind: "revert", Moved: moved}, []string{"main has moved by 7 commits"}, []string{"run on"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,7 +93,7 @@ func TestWordsThatAreWrongExitWithUsageAndTheWayOut(t *testing.T) {
 		"entries below none":    {[]string{"audit", "list", "--after", "-1"}, "--after -1 is too small", "sallyport audit list --help"},
 		"list of none":          {[]string{"change", "list", "--limit", "0"}, "--limit 0 is too small", "sallyport change list --help"},
 		"list below none":       {[]string{"change", "list", "--limit", "-1"}, "--limit -1 is too small", "sallyport change list --help"},
-		"short digest":          {[]string{"approve", "chg-00000001", "--digest", "01"}, "8 characters", "sallyport approval show chg-00000001"},
+		"short digest":          {[]string{"approve", "chg-00000001", "--digest", "0123456789abcdef0123456789abcde"}, "32 characters", "sallyport approval show chg-00000001"},
 	} {
 		got := d.cli(tc.args...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, tc.text) || !strings.Contains(got.err, "next: "+tc.next+"\n") {
@@ -239,7 +239,7 @@ func TestApproveSaysYesToExactlyTheDigestItFetched(t *testing.T) {
 func TestApproveWithAnotherDigestThanWasReadDecidesNothing(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, d.question = waiting()
-	got := d.cli("approve", "chg-00000001", "--digest", "99999999")
+	got := d.cli("approve", "chg-00000001", "--digest", "0123456789abcdef0123456789abcdee")
 	if got.code != exitRefused || d.told() != "" || !strings.Contains(got.err, "next: sallyport approval show chg-00000001") {
 		t.Errorf("exit %d told %q err %s", got.code, d.told(), got.err)
 	}
@@ -371,7 +371,7 @@ func TestTextFromElsewhereNeverReachesATerminalAsItIs(t *testing.T) {
 var lookalikes = []string{
 	"chg-00000001 landed on main as 0123abc: 1 file, +1 -1", "sallyport: chg-00000001 was refused", "next: sallyport approve chg-00000001",
 	"Approve? [y/N] ", "\rchg-00000001 waits for a person", "\u2028chg-00000001 rolled back", "\x1b[1A\x1b[2Kchg-00000001 finalized", "\x0bchg-00000001 finalized",
-	"[sallyport] checkpoint ckpt-002-0123abcd valid", "digest 0123456789ab  rules fedcba987654", "|", "\u0085[sallyport] done", "| [sallyport] done", "",
+	"[sallyport] checkpoint ckpt-002-0123abcd valid", "digest 0123456789abcdef0123456789abcdef  rules fedcba987654", "|", "\u0085[sallyport] done", "| [sallyport] done", "",
 }
 
 // Off a terminal, and in what is kept of it, every line of the agent's wears its mark and none of ours does.

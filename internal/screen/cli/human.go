@@ -57,6 +57,13 @@ func short(oid string) string {
 	return oid
 }
 
+// digestMin is how many characters of a digest say what was read. An agent that knows what a digest is made of finds two trees whose first
+// twelve are the same in seconds.
+const digestMin = 32
+
+// digits are as much of a proposal's digest as approve --digest takes.
+func digits(digest string) string { return digest[:min(digestMin, len(digest))] }
+
 // clip cuts s to a number of characters, with a mark.
 func clip(s string, columns int) string {
 	if r := []rune(s); len(r) > columns && columns > 1 {

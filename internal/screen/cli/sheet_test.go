@@ -11,7 +11,7 @@ import (
 // forged is what an agent says so that, on a terminal of so many columns, each line begins a row.
 func forged(width, before int) string {
 	text := "All tests pass." + strings.Repeat(" ", max(width-before-15, 0))
-	for _, line := range []string{"checks, run on exactly this tree:", "digest 0123456789ab  rules fedcba987654"} {
+	for _, line := range []string{"checks, run on exactly this tree:", "digest 0123456789abcdef0123456789abcdef  rules fedcba987654"} {
 		text += line + strings.Repeat(" ", max(width-len(line), 0))
 	}
 	return text
