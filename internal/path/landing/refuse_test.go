@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
@@ -500,5 +502,31 @@ func TestNoHookAndNoFilterOfTheRepositoryRuns(t *testing.T) {
 	}
 	if raw, _ := os.ReadFile(filepath.Join(r.Top, "a")); string(raw) != "1\n" {
 		t.Errorf("a holds %q", raw)
+	}
+}
+
+// A git that waits would wait for ever, whoever has gone by then: a site's questions end with no request.
+func TestWhereGitWouldWaitItIsNotAsked(t *testing.T) {
+	r, _ := plain(t)
+	l := &landing.Lander{Host: beside}
+	pipe := filepath.Join(r.CommonDir, "objects/info/alternates")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(pipe), 0o755), unix.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Inspect(gittest.Context(t), r.Project, "main")
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "alternates") {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		if other, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil {
+			other.Close() // git goes on
+		}
+		t.Errorf("git was asked, and waited: %v", <-done)
 	}
 }

@@ -23,8 +23,12 @@ type Site struct {
 }
 
 // Inspect looks whether a branch can be landed on as the repository stands; branch "" is the one
-// checked out. It reads only. Errors: ErrOddState and ErrBranch, naming the state and the way out; problem.Usage for a branch that is not there.
+// checked out. It reads only. Errors: ErrOddState and ErrBranch, naming the state and the way out; problem.Usage for a branch that is not there;
+// problem.Refused for what is no file where git reads one.
 func (l *Lander) Inspect(ctx context.Context, p git.Project, branch string) (Site, error) {
+	if err := p.Plain(); err != nil { // git would wait for ever, and no end of a request ends what a site asks it
+		return Site{}, err
+	}
 	s, err := openSite(ctx, p)
 	if err != nil {
 		return Site{}, err
