@@ -92,7 +92,7 @@ func workdir(ctx context.Context, host git.Dir, row change.Row) (string, error) 
 func (ss *Supervisors) report(ctx context.Context, changeID id.Change, ws workspace.Workspace, run *session.Running) (stop func()) {
 	var printed atomic.Int64
 	run.Output = func(l session.Line) {
-		printed.Add(int64(len(l.Text)) + 1)
+		printed.Add(l.PrintedBytes())
 		if ss.Feed.Watched(changeID) && !(run.Program.Turns && l.ForHost()) {
 			ss.Feed.Publish(change.Notice{Change: changeID, At: l.At, Kind: "output", Text: l.Text})
 		}

@@ -35,6 +35,14 @@ type Line struct {
 // ForHost reports whether a line is an answer or the end of a turn, which says nothing to a person.
 func (l Line) ForHost() bool { return l.Stream == "stdout" && said([]byte(l.Text)) }
 
+// PrintedBytes is how much the program printed with a line: nothing with what the host says of it.
+func (l Line) PrintedBytes() int64 {
+	if l.Stream == "event" {
+		return 0
+	}
+	return int64(len(l.Text)) + 1 // its end
+}
+
 // transcript appends lines to a file, a few times a second.
 type transcript struct {
 	ops    disk.Ops

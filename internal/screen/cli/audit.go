@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,9 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 				if len(rows) == 0 {
 					s.line("nothing happened")
 				}
+				if n := len(rows); n > 0 && n == cmp.Or(limit, auditListMax) {
+					fmt.Fprintf(a.Err, "the list ends at its limit, at entry %d\nnext: %s\n", rows[n-1].Seq, a.command(auditAfter(rows[n-1].Seq, change)))
+				}
 			})
 		})
 	cmd.Flags().StringVar(&change, "change", "", "only entries about `CHANGE`")
@@ -49,6 +53,18 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most `N` (default 1000)")
 	cmd.Flags().BoolVar(&verify, "verify", false, "check the whole audit instead of listing it")
 	return cmd
+}
+
+// auditListMax is how many entries are listed if nothing else is said.
+const auditListMax = 1000
+
+// auditAfter is the command that lists what follows an entry.
+func auditAfter(seq int64, change string) string {
+	next := fmt.Sprintf("sallyport audit list --after %d", seq)
+	if change != "" {
+		next += " --change " + change
+	}
+	return next
 }
 
 func printEntry(s sheet, e api.Entry) {

@@ -137,3 +137,16 @@ func TestVerifyNamesWhatIsWrongAndEndsWithAnError(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestAnAuditThatGoesOnSaysSo holds that who lists a part of the audit is not left to take it for all.
+func TestAnAuditThatGoesOnSaysSo(t *testing.T) {
+	d := newDaemon(t)
+	d.audit = audited(3)
+	if got := d.cli("audit", "list", "--limit", "3", "--change", "chg-00000001"); got.code != exitDone || !strings.Contains(got.err, "the list ends at its limit, at entry 3\n") ||
+		!strings.Contains(got.err, "next: sallyport audit list --after 3 --change chg-00000001\n") {
+		t.Errorf("at its limit: %+v", got)
+	}
+	if got := d.cli("audit", "list"); strings.Contains(got.err, "next:") {
+		t.Errorf("all of it: %+v", got)
+	}
+}

@@ -64,6 +64,7 @@ func printStats(s sheet, v api.Stats) {
 		s.line("no figure is over its limit")
 	}
 	s.line("")
+	s.line("since this daemon started (sallyport daemon status):")
 	s.line("%-12s %8s %9s %9s %9s %9s %9s %9s  %s", "measure", "count", "p50", "p95", "p99", "max", "target", "at most", "verdict")
 	for _, m := range v.Measures {
 		s.line("%-12s %8d %9s %9s %9s %9s %9s %9s  %s", inert.Line(m.Name), m.Count, took(m, m.P50MS), took(m, m.P95MS), took(m, m.P99MS), took(m, m.MaxMS),

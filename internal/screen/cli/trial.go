@@ -183,11 +183,15 @@ func printTrial(s sheet, c api.Change) {
 	if t.Probe != "" {
 		s.line("  probe:   %s", clip(inert.Line(t.Probe), 200))
 	}
-	who := ""
+	what := trialLine(t)
 	if t.By != nil && t.At != nil {
-		who = fmt.Sprintf(" by %s at %s", inert.Line(t.By.Name), t.At.Local().Format("15:04:05"))
+		end, why, told := strings.Cut(what, ": ")
+		what = fmt.Sprintf("%s by %s at %s", end, inert.Line(t.By.Name), t.At.Local().Format("15:04:05"))
+		if told {
+			what += ": " + why
+		}
 	}
-	s.line("  %s%s", trialLine(t), who)
+	s.line("  %s", what)
 }
 
 // waitsForPerson reports whether a change needs somebody.

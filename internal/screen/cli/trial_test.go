@@ -211,6 +211,23 @@ func TestARollbackThatFailedEndsACommandAndNotAWatch(t *testing.T) {
 	}
 }
 
+func TestATrialThatIsOverSaysWhoEndedItAndWhy(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
+	for want, trial := range map[string]api.Trial{
+		"\n  was rolled back by ann at 03:04:05: too slow: 3 s\n": {Handshake: "rolled_back", Say: "Rolled back", Reason: "too slow: 3 s"},
+		"\n  is being rolled back by ann at 03:04:05: no\n":       {Handshake: "rolled_back", Reason: "no"},
+		"\n  confirmed by ann at 03:04:05\n":                      {Handshake: api.Confirmed},
+	} {
+		d := newDaemon(t)
+		d.detail = onTrial()
+		trial.By, trial.At = &api.Actor{Name: "ann"}, &at
+		d.detail.Change.Trial = &trial
+		if got := d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, want) {
+			t.Errorf("show lacks %q:\n%s", want, got.out)
+		}
+	}
+}
+
 func TestStatusListAndShowTellHowATrialStands(t *testing.T) {
 	d := newDaemon(t)
 	d.detail = onTrial()
@@ -237,7 +254,7 @@ func TestStatusListAndShowTellHowATrialStands(t *testing.T) {
 		t.Errorf("status says\n%s", got.out)
 	}
 	d.detail = wentBack(hostile)
-	if got = d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "rolled back\nRolled back to previous version — ") || !strings.Contains(got.out, "  was rolled back: ") || strings.ContainsAny(got.out, "\x1b\a\x7f") {
+	if got = d.cli("change", "show", "chg-00000001"); !strings.Contains(got.out, "rolled back\nRolled back to previous version — ") || !strings.Contains(got.out, "  was rolled back by host at ") || strings.ContainsAny(got.out, "\x1b\a\x7f") {
 		t.Errorf("show says\n%q", got.out)
 	}
 }
