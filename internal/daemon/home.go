@@ -74,6 +74,10 @@ func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 		return fmt.Errorf("make the home %q: %w", d.Home, err)
 	}
 	err = d.Ops.Do("home:commit", func() error {
+		// It holds what the settings and the memories of groups ever said, and the home itself may be open to others.
+		if err := os.Chmod(aside, 0o700); err != nil {
+			return err
+		}
 		if err := os.Rename(aside, filepath.Join(d.Home, ".git")); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/who/group"
@@ -19,6 +20,12 @@ import (
 func TestANewHomeBeginsWithAGroup(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	makeHome(t, home)
+	for _, name := range []string{".state", "sallyport.yaml", "policy.yaml", "groups"} {
+		disktest.Private(t, filepath.Join(home, name), ".")
+	}
+	if info, err := os.Stat(filepath.Join(home, ".git")); err != nil || info.Mode().Perm() != 0o700 { // git gives what is in it other rights
+		t.Errorf("others can enter the repository: %v, %v", info.Mode(), err)
+	}
 	mine := "# mine\n"
 	writeFile(t, filepath.Join(home, "sallyport.yaml"), []byte(mine), 0o600)
 	if err := os.RemoveAll(filepath.Join(home, ".git")); err != nil {

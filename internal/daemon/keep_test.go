@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"sallyport/internal/base/disk"
@@ -73,5 +74,24 @@ func TestADiffThatBreaksLeavesNoFile(t *testing.T) {
 	l := limited{io.Discard, 3}
 	if _, err := l.Write([]byte("four")); problem.KindOf(err) != problem.Refused {
 		t.Errorf("more than the limit: %v", err)
+	}
+}
+
+// What a person exports or reads of a change would else be empty after a loss of power, under its own name.
+func TestWhatIsKeptForAPersonIsOnTheDiskBeforeItHasItsNameAndTheirsAlone(t *testing.T) {
+	const of, diff = ".state/changes/chg-00000001/", "checkpoints/ckpt-001-0123abcd.diff"
+	calls := disktest.Calls(t, func(dir string) {
+		d := &Daemon{Options: Options{Home: dir}}
+		_, err := d.Keep(t.Context(), "chg-00000001", "ckpt-001-0123abcd", func(w io.Writer) error { _, err := io.WriteString(w, "old\n"); return err })
+		noted := notebook{folder: filepath.Join(dir, ".state", "changes")}.Write(t.Context(), "chg-00000001", points(1))
+		noted = errors.Join(noted, notebook{folder: filepath.Join(dir, ".state", "notes")}.Write(t.Context(), "chg-00000002", points(1)))
+		if err := errors.Join(err, noted); err != nil {
+			t.Fatal(err)
+		}
+		disktest.Private(t, filepath.Join(dir, ".state"), "changes/chg-00000001/state.md", "changes/chg-00000001/"+diff, "notes/chg-00000002/state.md")
+	})
+	for _, name := range []string{diff, "state.md"} {
+		at := regexp.QuoteMeta(of + name)
+		disktest.Ordered(t, calls, `fsync `+at+`\.new`, `rename `+at+`\.new `+at)
 	}
 }
