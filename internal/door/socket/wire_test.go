@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/wiring"
 	"sallyport/internal/door/api"
+	"sallyport/internal/door/client"
 	"sallyport/internal/drive/channels"
 	"sallyport/internal/drive/people"
 	"sallyport/internal/drive/standing"
@@ -534,5 +535,15 @@ func TestWhatIsAskedIsListedNewestFirst(t *testing.T) {
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("at most %d: %q, %v", limit, got, err)
 		}
+	}
+}
+
+// An error may carry words of an agent, of a tool or of a repository.
+func TestNoSecretLeavesWithAProblem(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	c, _ := serve(t, &verbs{err: problem.Errorf(problem.Conflict, "cat "+planted, "it says %s", planted)})
+	p := problem.Of(client.Do(t.Context(), c, api.ChangeConfirm, api.Confirm{Of: "chg-00000001", Code: "ABCD"}))
+	if p.Text != "it says [secret: github-token]" || p.Next != "cat [secret: github-token]" {
+		t.Errorf("it says %q, then %q", p.Text, p.Next)
 	}
 }

@@ -284,3 +284,41 @@ func TestWhatADevAgentIsToldIsNotGivenUpWhereTheHostEndsItsSession(t *testing.T)
 		})
 	}
 }
+
+// What one agent tells another goes through the host, as what it tells people does (I8).
+func TestNoSecretGoesFromOneAgentToAnother(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		w := &wishes{s: s}
+		s.swaps = w
+		named, heard := regexp.MustCompile(`id="(msg-[^"]+)"`), make(chan string, 1)
+		s.turn = func(_ context.Context, words string, st *stage) (said string, err error) {
+			switch drivetest.Last(words) {
+			case "change":
+				_, err = st.ask(tool.RequestDevChanges, tool.DevChanges{Summary: "greet with " + planted, Message: named.FindStringSubmatch(words)[1]})
+			case "tell":
+				_, err = st.ask(tool.SendMessage, tool.Message{Text: "use " + planted, To: "dev-greets"})
+			default:
+				heard <- words
+			}
+			return "done", err
+		}
+		d, _ := s.lives()
+		s.say(d, "echo", "change")
+		time.Sleep(time.Minute)
+		s.say(d, "echo", "tell")
+		time.Sleep(time.Minute)
+		if err := (dispatch.DevAgents{Dispatcher: d}).Hear(t.Context(), w.row, "found "+planted, "key"); err != nil {
+			t.Fatal(err)
+		}
+		found := <-heard
+		if len(w.asked) != 1 || len(w.told) != 1 {
+			t.Fatalf("it asked for %+v and told %q", w.asked, w.told)
+		}
+		for want, said := range map[string]string{"greet with [secret: ": w.asked[0].Text, "use [secret: ": w.told[0], "found [secret: ": found} {
+			if strings.Contains(said, planted) || !strings.Contains(said, want) {
+				t.Errorf("%q instead of %q", said, want)
+			}
+		}
+	})
+}

@@ -300,6 +300,26 @@ func TestAFileOfATrialThatCannotBeReadGoesAsideAndTheSnapshotIsInItsPlace(t *tes
 	}
 }
 
+// A loss of power on the way leaves what was there aside, and a snapshot that is whole.
+func TestASnapshotIsOnTheDiskBeforeItTakesAPlaceAndItsOwnersAlone(t *testing.T) {
+	calls := disktest.Calls(t, func(dir string) {
+		live, snapshot := filepath.Join(dir, "db"), filepath.Join(dir, "backups", "swap.sqlite")
+		db := open(t, live)
+		if err := db.Snapshot(t.Context(), snapshot); err != nil {
+			t.Fatal(err)
+		}
+		closed(t, db)
+		put(t, live, []byte("no database"))
+		disktest.Say("revert")
+		if done := reverted(t, live, snapshot); done.Unread == "" {
+			t.Fatalf("%+v", done)
+		}
+		disktest.Private(t, live, ".")
+		disktest.Say("reverted")
+	})
+	disktest.Ordered(t, calls, `say revert`, `rename db db\.unread-\S+`, `fsync \.`, `fsync \S+`, `rename \S+ db`, `fsync \.`, `say reverted`)
+}
+
 // Where the file itself is gone there is nothing to look into: that is said, and not that something was kept.
 func TestARevertSaysThatTheDatabaseWasGone(t *testing.T) {
 	live, snapshot := onTrial(t)
