@@ -110,6 +110,7 @@ var unsteady = []struct {
 }{
 	{regexp.MustCompile(`chg-[0-9a-z]{8}`), "chg-1a2b3c4d"},
 	{regexp.MustCompile(`\b[0-9a-f]{12}\b`), "0123456789ab"},
+	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "0123456789abcdef0123456789abcdef"},
 	{regexp.MustCompile(`\(\d+(\.\d+)?m?s\)`), "(0.1s)"},
 	{regexp.MustCompile(`/\S*/repo\b`), "~/src/greet"},
 }
