@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/zone"
@@ -407,6 +409,10 @@ func TestAFolderThatItsAgentClosedIsOpenedAgain(t *testing.T) {
 		folder := s.starts[0].Own[0].Source
 		s.mu.Unlock()
 		end()
+		disktest.Private(t, folder, "memory")
+		if info, err := os.Stat(filepath.Dir(folder)); err != nil || info.Mode().Perm() != 0o700 { // in it lies what sandboxes are shown, open to them
+			t.Errorf("what is the group's lies in %v, %v", info.Mode(), err)
+		}
 		if err := os.Chmod(folder, 0); err != nil {
 			t.Fatal(err)
 		}
