@@ -153,6 +153,19 @@ func place(t *testing.T, mood string) (Starter, string) {
 	return s, home
 }
 
+// socketOf is where the daemon of a home listens; its folder is there.
+func socketOf(t *testing.T, s Starter, home string) string {
+	t.Helper()
+	path, err := s.Socket(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestEnsureStartsADaemonOnceAndApartFromThisTerminal(t *testing.T) {
 	s, home := place(t, "")
 	if _, err := s.Dial(t.Context(), home); !errors.Is(err, ErrNoDaemon) {
@@ -203,13 +216,7 @@ func TestTheKeepersCommandStartsNoDaemonForWhatIsDone(t *testing.T) {
 // A daemon that is killed can still be dialled for a moment: by what it was starting, which has its socket until it is another program.
 func TestADaemonThatEndsWhileItIsDialledIsStartedAgain(t *testing.T) {
 	s, home := place(t, "")
-	path, err := s.Socket(home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	path := socketOf(t, s, home)
 	dying, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -486,13 +493,7 @@ func TestADaemonThatWasStartedWithAnotherRuntimeFolderIsFound(t *testing.T) {
 
 func TestASocketInAFolderThatOthersMayWriteIsNotTrusted(t *testing.T) {
 	s, home := place(t, "")
-	path, err := s.Socket(home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	path := socketOf(t, s, home)
 	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -534,13 +535,7 @@ func listenAs(t *testing.T, uid int, path string) net.Listener {
 
 func TestADaemonThatAnotherUserAnswersForIsNotTrusted(t *testing.T) {
 	s, home := place(t, "")
-	path, err := s.Socket(home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	path := socketOf(t, s, home)
 	l := listenAs(t, 65534, path)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other user heard %s", r.URL)

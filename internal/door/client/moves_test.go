@@ -19,22 +19,26 @@ import (
 	"sallyport/internal/door/api"
 )
 
-// TestAWatchIsCutAndNotStoppedWhileTheHostMoves holds that whoever follows a change of the host waits for it, and stays away else.
-func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
-	home := t.TempDir()
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "d.sock"))
+// keep holds the lock of a home as its keeper does.
+func keep(t *testing.T, home string) {
+	t.Helper()
+	folder, err := os.Open(keeper.Folder(home))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopping := http.NewServeMux()
-	stopping.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+	t.Cleanup(func() { folder.Close() })
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAWatchIsCutAndNotStoppedWhileTheHostMoves holds that whoever follows a change of the host waits for it, and stays away else.
+func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
+	home := t.TempDir()
+	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", api.EventsKind)
 		_, _ = w.Write([]byte("event: " + api.NoticeStopped + "\ndata: {}\n\n"))
 	})
-	srv := &http.Server{Handler: stopping}
-	go srv.Serve(l)
-	t.Cleanup(func() { srv.Close() })
-	c := New(l.Addr().String())
 	c.home = home
 	says := func(want error, moves bool) {
 		t.Helper()
@@ -56,14 +60,7 @@ func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
 		t.Errorf("a daemon beside a record: %v", err)
 	}
 
-	folder, err := os.Open(keeper.Folder(home))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer folder.Close()
-	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil { // a keeper has it
-		t.Fatal(err)
-	}
+	keep(t, home)
 	says(ErrCut, true)
 	_, code, err := code.New()
 	if err != nil {
@@ -87,27 +84,13 @@ func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
 
 // TestAHostThatIsStoppedAsItIsAskedWhatItIsIsAskedAgain holds that whoever waits for a host on trial gets over its second start.
 func TestAHostThatIsStoppedAsItIsAskedWhatItIsIsAskedAgain(t *testing.T) {
-	home, runs := t.TempDir(), t.TempDir()
-	s := Starter{Person: Person{UID: os.Getuid(), Getenv: func(name string) string { return map[string]string{"XDG_RUNTIME_DIR": runs}[name] }}, Self: "/bin/false", Ops: disk.Ops{}}
-	socket, err := s.Socket(home)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(socket), 0o700)
-	}
-	if err == nil {
-		err = os.MkdirAll(keeper.Folder(home), 0o700)
-	}
-	if err != nil {
+	s, home := place(t, "")
+	s.Self = "/bin/false"
+	if err := os.MkdirAll(keeper.Folder(home), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := os.Open(keeper.Folder(home))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer folder.Close()
-	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX); err != nil { // a keeper has it
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", socket)
+	keep(t, home)
+	l, err := net.Listen("unix", socketOf(t, s, home))
 	if err != nil {
 		t.Fatal(err)
 	}
