@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -81,51 +80,44 @@ func answer(a *app, v any, format string, args ...any) error {
 	return nil
 }
 
-// table writes rows below the names of their columns, each as row writes it. Where a terminal is too narrow for one of them, the last column
-// has lines of its own.
+// table writes rows below the names of their columns, each as row writes it.
 func table[T any](w io.Writer, head string, rows []T, row func(t io.Writer, r T)) error {
-	var cells bytes.Buffer
+	var cells strings.Builder
 	fmt.Fprintln(&cells, head)
 	for _, r := range rows {
 		row(&cells, r)
 	}
-	s := sheet{w: w, width: width(w), terminal: onTerminal(w)}
-	lines, err := aligned(cells.String())
-	if err != nil {
-		return err
-	}
-	if s.terminal && slices.ContainsFunc(lines, func(l string) bool { return columns(l) > s.width }) {
-		return narrow(s, cells.String())
-	}
-	_, err = io.WriteString(w, strings.Join(lines, "\n")+"\n")
-	return err
+	return tabulate(sheet{w: w, width: width(w), terminal: onTerminal(w)}, cells.String())
 }
 
-// aligned are lines whose cells, with tabs between them, stand below each other.
-func aligned(cells string) ([]string, error) {
-	var out strings.Builder
-	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	io.WriteString(t, cells)
-	err := t.Flush()
-	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"), err
-}
-
-// narrow writes a table with the last cell of each line below the others.
-func narrow(s sheet, cells string) error {
+// tabulate writes lines whose cells, with tabs between them, stand below each other. Where a terminal is too narrow for one of them, the last
+// cell of each has lines of its own.
+func tabulate(s sheet, cells string) error {
 	var front strings.Builder
 	var last []string
+	t := tabwriter.NewWriter(&front, 0, 0, 2, ' ', 0)
 	for line := range strings.Lines(cells) {
-		line = strings.TrimSuffix(line, "\n")
-		at := max(strings.LastIndexByte(line, '\t'), 0)
-		front.WriteString(line[:at] + "\n")
-		last = append(last, strings.TrimPrefix(line[at:], "\t"))
+		at := strings.LastIndexByte(line, '\t') + 1
+		fmt.Fprintln(t, line[:at])
+		last = append(last, strings.TrimSuffix(line[at:], "\n"))
 	}
-	lines, err := aligned(front.String())
-	for i, line := range lines {
-		s.line("%s", line)
-		s.rows("    ", "    ", last[i])
+	if err := t.Flush(); err != nil {
+		return err
 	}
-	return err
+	fronts := strings.Split(front.String(), "\n")
+	lines := make([]string, len(last))
+	for i, end := range last {
+		lines[i] = fronts[i] + end
+	}
+	if !s.terminal || !slices.ContainsFunc(lines, func(l string) bool { return columns(l) > s.width }) {
+		_, err := fmt.Fprintln(s.w, strings.Join(lines, "\n"))
+		return err
+	}
+	for i, end := range last {
+		s.line("%s", strings.TrimRight(fronts[i], " "))
+		s.rows("    ", "    ", end)
+	}
+	return nil
 }
 
 // group builds a noun: it only has verbs.

@@ -12,7 +12,7 @@ func TestWhereATerminalIsTooNarrowATableHasItsLastColumnBelow(t *testing.T) {
 		"chg-00000001\tfinalized\tmake the group ada, and say so\n" +
 		"chg-2\tawaiting_approval\t\n" +
 		"a word\n"
-	if err := narrow(sheet{w: &out, width: 33, terminal: true}, cells); err != nil {
+	if err := tabulate(sheet{w: &out, width: 33, terminal: true}, cells); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
