@@ -10,6 +10,8 @@
 //
 // A backslash in a Line or a Block stands for itself, so that code stays
 // readable; only a Path is exact, both ways.
+//
+// Head and Whole cut a text between two characters, and make nothing harmless.
 package inert
 
 import (
@@ -30,15 +32,12 @@ func Line(s string) string {
 // Block returns at most limit bytes of s as lines: newlines and tabs stay, a line that says
 // how much was left out follows when s was longer.
 func Block(s string, limit int) string {
-	limit = max(limit, 0)
-	if len(s) <= limit {
-		return escape(s, "\n\t")
+	head := Head(s, limit)
+	text := escape(head, "\n\t")
+	if left := len(s) - len(head); left > 0 {
+		text += fmt.Sprintf("\n… %d bytes more", left)
 	}
-	cut := limit
-	for cut > 0 && cut > limit-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return escape(s[:cut], "\n\t") + fmt.Sprintf("\n… %d bytes more", len(s)-cut)
+	return text
 }
 
 // Short returns s as one line of at most limit bytes and an ellipsis, with each run of white space as one space.

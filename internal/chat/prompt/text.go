@@ -28,14 +28,8 @@ func quoted(s string, limit int) string {
 
 // cut returns at most limit bytes of s, whole characters, and how many bytes are left out.
 func cut(s string, limit int) (part string, left int) {
-	if len(s) <= limit {
-		return s, 0
-	}
-	at := limit
-	for at > limit-utf8.UTFMax && !utf8.RuneStart(s[at]) {
-		at--
-	}
-	return s[:at], len(s) - at
+	part = inert.Head(s, limit)
+	return part, len(s) - len(part)
 }
 
 // legible returns s as inert does, with its escapes for what would not be seen, but keeps what people's own writing needs: blanks of

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
@@ -89,16 +88,8 @@ func (s *said) say(text string) {
 // tell tells what waits up to end, but for what is blank there and for half a character.
 func (s *said) tell(end int) {
 	part := bytes.TrimRight(s.wait[:end], blanks)
-	for back := 1; back < utf8.UTFMax && back <= len(part); back++ {
-		if at := len(part) - back; utf8.RuneStart(part[at]) {
-			if !utf8.FullRune(part[at:]) {
-				part = part[:at]
-			}
-			break
-		}
-	}
-	text := string(part)
-	s.wait = append(s.wait[:0], s.wait[len(part):]...)
+	text := string(inert.Whole(part))
+	s.wait = append(s.wait[:0], s.wait[len(text):]...)
 	s.pieces(text)
 }
 
@@ -108,7 +99,7 @@ func (s *said) pieces(text string) {
 		return // it was said that no more is
 	}
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	if part := whole(text, s.left); len(part) < len(text) {
+	if part := inert.Head(text, s.left); len(part) < len(text) {
 		s.left = -1
 		s.split(part)
 		s.split(cutWords)
@@ -121,25 +112,14 @@ func (s *said) pieces(text string) {
 // split tells a text in pieces that each fit a line.
 func (s *said) split(text string) {
 	for len(text) > 0 {
-		part := whole(text, pieceMax)
+		part := inert.Head(text, pieceMax)
 		for len(encoded(agent.Text{Text: part})) > pieceLineMax {
-			part = whole(part, len(part)/2)
+			part = inert.Head(part, len(part)/2)
 		}
 		s.number++
 		s.line(agent.Text{Type: agent.TextType, Turn: s.turn, Number: s.number, Text: part})
 		text = text[len(part):]
 	}
-}
-
-// whole is at most limit bytes of a text, whole characters.
-func whole(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
 }
 
 // began tells that a tool begins.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"sallyport/internal/base/inert"
 	"sallyport/internal/port/agent"
@@ -133,15 +132,7 @@ func (s *shown) words(text string, think bool) {
 func (s *shown) wrap() {
 	at := bytes.LastIndexByte(s.pending, ' ')
 	if at < widthMax/2 {
-		at = len(s.pending)
-		for start := at - 1; start >= 0 && start > at-utf8.UTFMax; start-- {
-			if utf8.RuneStart(s.pending[start]) {
-				if start > 0 && !utf8.FullRune(s.pending[start:]) {
-					at = start
-				}
-				break
-			}
-		}
+		at = len(inert.Whole(s.pending))
 	}
 	rest := bytes.Clone(s.pending[at:])
 	s.pending = s.pending[:at]
@@ -252,11 +243,7 @@ func cut(s string, limit int) string {
 		return s
 	}
 	const more = "…"
-	at := max(limit-len(more), 0)
-	for at > 0 && !utf8.RuneStart(s[at]) {
-		at--
-	}
-	return s[:at] + more
+	return inert.Head(s, limit-len(more)) + more
 }
 
 // oneLine is an error as one line for a person.

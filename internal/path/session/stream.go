@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/rule/secret"
 )
 
@@ -114,12 +114,9 @@ func (c *cutter) Write(p []byte) (int, error) {
 // cut gives out the beginning of a line that grew too long, between two characters.
 func (c *cutter) cut() {
 	for len(c.pending) > LineBytesMax {
-		at := LineBytesMax
-		for at > LineBytesMax-utf8.UTFMax && !utf8.RuneStart(c.pending[at]) {
-			at--
-		}
-		c.give(c.pending[:at], false)
-		c.pending = append(c.pending[:0], c.pending[at:]...)
+		head := inert.Head(c.pending, LineBytesMax)
+		c.give(head, false)
+		c.pending = append(c.pending[:0], c.pending[len(head):]...)
 		c.long = true
 	}
 }

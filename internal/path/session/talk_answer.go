@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"sallyport/internal/base/inert"
 )
 
 // Types of an agent's answers (SV-083).
@@ -87,14 +89,7 @@ func depth(text []byte) (deepest int) {
 
 // shorten cuts an agent's words at ResponseBytesMax, between two characters.
 func shorten(s string) string {
-	if len(s) <= ResponseBytesMax {
-		return s
-	}
-	at := ResponseBytesMax
-	for !utf8.RuneStart(s[at]) {
-		at--
-	}
-	return s[:at]
+	return inert.Head(s, ResponseBytesMax)
 }
 
 // waiter waits for one answer.

@@ -85,21 +85,16 @@ func (h *hearing) over() {
 
 // tell gives out what is ready, whole characters unless it is the last.
 func (h *hearing) tell(last bool) {
-	end := len(h.ready)
-	for back := 1; !last && back < utf8.UTFMax && back <= len(h.ready); back++ {
-		if at := len(h.ready) - back; utf8.RuneStart(h.ready[at]) {
-			if !utf8.FullRune(h.ready[at:]) {
-				end = at
-			}
-			break
-		}
+	ready := h.ready
+	if !last {
+		ready = inert.Whole(ready)
 	}
-	if end == 0 {
+	if len(ready) == 0 {
 		return
 	}
 	h.told++
-	h.said(agent.Text{Type: agent.TextType, Turn: h.turn, Number: h.told, Text: strings.ToValidUTF8(string(h.ready[:end]), "\uFFFD")})
-	h.ready = append(h.ready[:0], h.ready[end:]...)
+	h.said(agent.Text{Type: agent.TextType, Turn: h.turn, Number: h.told, Text: strings.ToValidUTF8(string(ready), "\uFFFD")})
+	h.ready = append(h.ready[:0], h.ready[len(ready):]...)
 }
 
 // parseText reads a line of stdout; whatever is not clearly a piece of what an agent says is plain output.

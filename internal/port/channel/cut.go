@@ -38,12 +38,9 @@ func Rows(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		for len(strings.TrimSuffix(line, "\n")) > rowMax {
-			at := rowMax
-			for at > rowMax-utf8.UTFMax && !utf8.RuneStart(line[at]) {
-				at--
-			}
-			b.WriteString(line[:at] + "\n")
-			line = inert.Onward + line[at:]
+			row := inert.Head(line, rowMax)
+			b.WriteString(row + "\n")
+			line = inert.Onward + line[len(row):]
 		}
 		b.WriteString(line)
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -156,18 +155,10 @@ type heard struct {
 
 func (h *heard) Write(p []byte) (int, error) {
 	all := append(h.part, p...)
-	whole := len(all)
-	for cut := 1; cut < utf8.UTFMax && cut <= len(all); cut++ {
-		if utf8.RuneStart(all[len(all)-cut]) {
-			if !utf8.FullRune(all[len(all)-cut:]) {
-				whole -= cut
-			}
-			break
-		}
-	}
-	h.part = append([]byte(nil), all[whole:]...)
-	if whole > 0 {
-		h.line(event{Event: "notice", Notice: &api.Notice{Change: h.change, At: time.Now(), Kind: api.NoticeOutput, Text: string(all[:whole])}})
+	whole := inert.Whole(all)
+	h.part = append([]byte(nil), all[len(whole):]...)
+	if len(whole) > 0 {
+		h.line(event{Event: "notice", Notice: &api.Notice{Change: h.change, At: time.Now(), Kind: api.NoticeOutput, Text: string(whole)}})
 	}
 	return len(p), nil
 }
