@@ -154,7 +154,7 @@ func serve(args []string) int {
 type unplayed struct{ scripted }
 
 func (unplayed) Name() string                                { return "acp" }
-func (unplayed) Program(t agent.Task) (agent.Program, error) { return agent.Adapt("acp", t, nil, nil) }
+func (unplayed) Program(t agent.Task) (agent.Program, error) { return agent.Adapt("acp", t, nil) }
 
 // killStep names the variable that says at which step of its keeper's record a daemon begins that the others count for: none is without a
 // record. With each they count for all, and every step has a log of its own. Unset, they count for all.

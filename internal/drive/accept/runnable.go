@@ -22,7 +22,7 @@ func (rs *Requests) subject(change id.Change, r request.Request) live.Subject {
 
 // Equip gathers what an agent is given for a request.
 func (rs *Requests) Equip(change id.Change, r request.Request) (live.Outfit, error) {
-	return rs.Outfits.Equip(rs.subject(change, r), work.Task(change, r))
+	return rs.Outfits.Equip(rs.subject(change, r), work.Task(r))
 }
 
 // Receive holds keys for a change, those alone that its agent asks for.

@@ -26,7 +26,7 @@ const reportEvery = time.Second
 
 // ready makes the next session of a change ready to run; its way out is open.
 func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, err error) {
-	row, subject, task := w.Row, w.Subject(), work.Task(w.Row.ID, w.Row.Request)
+	row, subject, task := w.Row, w.Subject(), work.Task(w.Row.Request)
 	runner, err := ss.runnerOf(ctx, row)
 	if err != nil {
 		return session.Running{}, err

@@ -33,7 +33,7 @@ func (ss *Supervisors) waitForKey(ctx context.Context, w work.Work, because erro
 	if err != nil {
 		return fmt.Errorf("wait for a key: %w", err)
 	}
-	if _, err := ss.Runtime.Outfits.Equip(w.Subject(), work.Task(row.ID, row.Request)); err != nil {
+	if _, err := ss.Runtime.Outfits.Equip(w.Subject(), work.Task(row.Request)); err != nil {
 		return nil // Resume is asked for with the key, and looks whether it waits
 	}
 

@@ -30,12 +30,12 @@ func Subject(change id.Change, r request.Request, owner sandbox.Owner) live.Subj
 }
 
 // Task is what an agent is given for a request.
-func Task(change id.Change, r request.Request) agent.Task {
+func Task(r request.Request) agent.Task {
 	if r.Kind == request.Swap {
-		return agent.Task{Change: string(change), Text: swapWords(r), Path: r.Path, Home: r.Home, Top: r.Project.Top, Tools: sandbox.ToolSocket, Denied: []string{agent.Fetch}}
+		return agent.Task{Text: swapWords(r), Path: r.Path, Home: r.Home, Top: r.Project.Top, Tools: sandbox.ToolSocket, Denied: []string{agent.Fetch}}
 	}
 	return agent.Task{
-		Change: string(change), Text: r.Text, Argv: r.Argv, Script: r.Script, Messages: r.Messages,
+		Text: r.Text, Argv: r.Argv, Script: r.Script, Messages: r.Messages,
 		Path: r.Path, Home: r.Home, Top: r.Project.Top, Workdir: r.Workdir,
 	}
 }

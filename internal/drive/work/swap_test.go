@@ -16,7 +16,7 @@ import (
 func TestADevAgentIsKeptFromTheWeb(t *testing.T) {
 	for kind, want := range map[request.Kind]bool{request.Swap: true, request.Edit: false} {
 		r := request.Request{Kind: kind, Group: "echo", Dev: "dev-greets", Agent: "claude", Text: "Greet people"}
-		task, subject := work.Task("chg-aaaaaaaa", r), work.Subject("chg-aaaaaaaa", r, sandbox.Owner{})
+		task, subject := work.Task(r), work.Subject("chg-aaaaaaaa", r, sandbox.Owner{})
 		if slices.Contains(task.Denied, agent.Fetch) != want || subject.Webless != want {
 			t.Errorf("%s: %q is denied, %t", kind, task.Denied, subject.Webless)
 		}

@@ -67,14 +67,14 @@ func copyFolder(from *Base, to string, owner sandbox.Owner, share bool) error {
 	})
 }
 
-// CopyOne copies the bytes of a regular file of the host's own, sharing its blocks if asked to.
-func CopyOne(from, to string, mode fs.FileMode, share bool) error {
+// CopyIndex copies an index of git's, sharing its blocks where that can be.
+func CopyIndex(from, to string) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	return copyTo(src, to, mode, share)
+	return copyTo(src, to, 0o644, true)
 }
 
 func copyTo(src *os.File, to string, mode fs.FileMode, share bool) error {

@@ -14,7 +14,6 @@ import (
 // unfinished word takes to end.
 type stream struct {
 	t    *transcript
-	name string
 	hear func(line []byte) // told every line as it was printed, if it is whole in one entry; may be nil
 	ear  cutter
 
@@ -30,7 +29,7 @@ func (t *transcript) stream(name string) *stream {
 	if t.secrets == nil {
 		t.secrets = secret.Default()
 	}
-	s := &stream{t: t, name: name}
+	s := &stream{t: t}
 	s.ear = cutter{give: func(line []byte, whole bool) {
 		if whole {
 			s.hear(line)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -144,14 +142,6 @@ func (w *Watch) open() (err error) {
 // Threshold is sent on once each time that the count reaches the threshold; Reset re-arms it.
 // It is never closed.
 func (w *Watch) Threshold() <-chan struct{} { return w.threshold }
-
-// Changed returns the paths that changed since the last Reset, sorted; they are bytes as
-// the file system has them.
-func (w *Watch) Changed() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.changed))
-}
 
 // Count is the number of paths that changed since the last Reset.
 func (w *Watch) Count() int {

@@ -1,5 +1,17 @@
 package session
 
+import (
+	"maps"
+	"slices"
+)
+
+// Changed returns the paths that changed since the last Reset, sorted.
+func (w *Watch) Changed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.changed))
+}
+
 // Hold keeps a watch from reading until release is called.
 func (w *Watch) Hold() (release func()) {
 	w.mu.Lock()

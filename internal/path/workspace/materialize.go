@@ -90,7 +90,7 @@ func (m *Manager) show(ctx context.Context, spec Spec, s layer.Showing, under gi
 	r.on(below)
 	err = m.fill(home, r, below, func(gitDir string) error {
 		index := filepath.Join(gitDir, "index")
-		if err := layer.CopyOne(below.Index, index, 0o644, true); err != nil {
+		if err := layer.CopyIndex(below.Index, index); err != nil {
 			return err
 		}
 		if err := updateIndex(ctx, s, index); err != nil {

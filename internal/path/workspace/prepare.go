@@ -255,7 +255,7 @@ func (m *Manager) make(ctx context.Context, spec Spec, path string) (release fun
 	}
 	r.on(below)
 	err = m.fill(path, r, below, func(gitDir string) error {
-		if err := layer.CopyOne(below.Index, filepath.Join(gitDir, "index"), 0o644, true); err != nil {
+		if err := layer.CopyIndex(below.Index, filepath.Join(gitDir, "index")); err != nil {
 			return err
 		}
 		return m.makeAgentGit(gitDir, host, spec, spec.Base)

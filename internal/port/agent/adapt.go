@@ -20,11 +20,11 @@ const (
 	TurnsMax = 50
 )
 
-// Adapt makes of a task for a named agent the program that an adapter drives by the engine of this name. Args and env are
+// Adapt makes of a task for a named agent the program that an adapter drives by the engine of this name. Args are
 // the agent's own beside what the table and the home's settings say.
 //
 // Errors: problem.Usage if the agent is another driver's, problem.NotFound if it is not on this machine, or not in the image.
-func Adapt(engine string, task Task, args, env []string) (Program, error) {
+func Adapt(engine string, task Task, args []string) (Program, error) {
 	k, err := Lookup(task.Agent)
 	if err != nil {
 		return Program{}, err
@@ -38,7 +38,7 @@ func Adapt(engine string, task Task, args, env []string) (Program, error) {
 	}
 	o := Order{
 		Engine: engine, Agent: task.Agent, Model: task.Settings.Model, Text: task.Text, Resumed: task.Resumed, MaxTurns: TurnsMax,
-		Env: slices.Concat(env, task.Settings.Env),
+		Env: slices.Clone(task.Settings.Env),
 	}
 	if err := o.converse(task); err != nil {
 		return Program{}, err

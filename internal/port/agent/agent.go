@@ -12,7 +12,6 @@ import (
 
 // Task is what an agent is given.
 type Task struct {
-	Change   string   // id
 	Text     string   // the person's request
 	Agent    string   // as it was asked for: codex, api, acp:CMD; "" for command and replay
 	Settings Settings // of the home for this agent; the zero value has the defaults

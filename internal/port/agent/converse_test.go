@@ -28,7 +28,7 @@ func TestEveryAgentOfAConversationIsToldOfLongWorkOnce(t *testing.T) {
 }
 
 func TestPromptsThatAreTooLongAreRefused(t *testing.T) {
-	_, err := agent.Adapt("echo", agent.Task{Agent: "echo", Chat: true, System: strings.Repeat("x", agent.SystemBytesMax+1)}, nil, nil)
+	_, err := agent.Adapt("echo", agent.Task{Agent: "echo", Chat: true, System: strings.Repeat("x", agent.SystemBytesMax+1)}, nil)
 	if problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "262145 bytes; 262144 is the limit") {
 		t.Errorf("%v", err)
 	}

@@ -27,7 +27,7 @@ func TestAnAgentThatAnImageDoesNotHaveIsNamedWithTheWayOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, says := range map[string]string{"/usr/bin": `the agent "codex" (codex)`, tools: `what the agent "codex" needs`} {
-		_, err := agent.Adapt("codex", agent.Task{Agent: "codex", Path: path, Image: image}, nil, nil)
+		_, err := agent.Adapt("codex", agent.Task{Agent: "codex", Path: path, Image: image}, nil)
 		if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, says+" is not in the image 0123") || !strings.Contains(p.Text, "image/Dockerfile") {
 			t.Errorf("%+v", p)
 		}

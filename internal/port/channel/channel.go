@@ -98,7 +98,6 @@ type Can struct {
 	Direct  bool // Direct works
 	History bool // what is said while nobody listens comes afterwards
 	Roots   bool // the id of a message in a threaded place names the thread that begins with it
-	Nonces  bool // a message of a nonce that has arrived does not arrive again
 	// Before reports whether of two messages in one place, by their ids, the platform had the first one first; false where an id does not say.
 	// nil: no id of the platform says when it came.
 	Before func(first, second string) bool

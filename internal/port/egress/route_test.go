@@ -321,10 +321,10 @@ func TestWhatIsWrittenWronglyIsNamed(t *testing.T) {
 	if _, err := New(Config{Rules: slices.Repeat([]Rule{full}, rulesMax), Routes: routes}); err != nil {
 		t.Errorf("as much as may be: %v", err)
 	}
-	if err := (Rule{Host: "10.0.0.1"}).Check(); err == nil || !strings.Contains(err.Error(), "(sallyport.yaml)") {
+	if _, err := (Rule{Host: "10.0.0.1"}).checked(); err == nil || !strings.Contains(err.Error(), "(sallyport.yaml)") {
 		t.Errorf("a rule from nowhere else: %v", err)
 	}
-	if err := (Rule{Host: "10.0.0.1", From: "--egress"}).Check(); err == nil || !strings.Contains(err.Error(), "(--egress)") {
+	if _, err := (Rule{Host: "10.0.0.1", From: "--egress"}).checked(); err == nil || !strings.Contains(err.Error(), "(--egress)") {
 		t.Errorf("a rule of the command line: %v", err)
 	}
 }

@@ -19,13 +19,7 @@ const (
 	itemsMax  = 64 // ports, methods or paths of one
 )
 
-// Check says what is wrong with a rule as somebody wrote it.
-func (r Rule) Check() error {
-	_, err := r.checked()
-	return err
-}
-
-// checked returns the rule in its one spelling.
+// checked returns the rule in its one spelling, or says what is wrong with it as somebody wrote it.
 func (r Rule) checked() (Rule, error) {
 	name, below := strings.CutPrefix(r.Host, "*.")
 	host, why := hostName(name)

@@ -14,7 +14,6 @@ import (
 // Profile is what programs of one language need beyond /usr: their toolchain and
 // the person's caches, read-only, and an environment that asks no network, unless registries can be reached.
 type Profile struct {
-	Name  string
 	Binds []Bind
 	Dirs  []string // for PATH, inside
 	Env   []string
@@ -60,7 +59,7 @@ func (p Person) Profile(name string) (Profile, error) {
 	if !ok {
 		return Profile{}, problem.Errorf(problem.Usage, "sallyport run --help", "there is no profile %q; there are %s", name, strings.Join(ProfileNames(), ", "))
 	}
-	out := Profile{Name: name}
+	var out Profile
 	for _, tool := range r.tools {
 		path, err := p.Find(tool, "/")
 		if err != nil || p.inTop(path) || p.Image != "" {

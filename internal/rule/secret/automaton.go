@@ -95,8 +95,8 @@ func (a *automaton) link() {
 	}
 }
 
-// find appends every occurrence of every word. It stops and says false once there are more than foundMax.
-func (a *automaton) find(text string, to []found, foundMax int) ([]found, bool) {
+// find returns every occurrence of every word. It stops and says false once there are more than foundMax.
+func (a *automaton) find(text string, foundMax int) (to []found, all bool) {
 	state := int32(0)
 	width := int32(a.width)
 	for i := range len(text) {

@@ -193,7 +193,7 @@ type state struct {
 // does. It ends early with the context's error.
 func (s *sieve) scan(ctx context.Context, path, text string) ([]hit, error) {
 	states := make([]state, len(s.rules))
-	places, few := s.auto.find(text, nil, len(text)/4+1024)
+	places, few := s.auto.find(text, len(text)/4+1024)
 	s.enable(states, places, text, few)
 	s.disable(states, path)
 	for i, p := range places {

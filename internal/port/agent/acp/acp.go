@@ -46,7 +46,7 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if task.Chat {
 		task.Off = slices.Concat(task.Off, stuck.ToolsOff) // claude has them (CH-096)
 	}
-	p, err := agent.Adapt(Name, task, nil, nil)
+	p, err := agent.Adapt(Name, task, nil)
 	if err != nil {
 		return p, err
 	}

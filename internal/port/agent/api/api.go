@@ -29,5 +29,5 @@ func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 
 // Program is our own program, which drives the Engine.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
-	return agent.Adapt(Name, task, nil, nil)
+	return agent.Adapt(Name, task, nil)
 }

@@ -31,5 +31,5 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if w := task.Settings.Wire; w != "" && w != agent.Responses && task.Agent == Name {
 		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "codex speaks %s and nothing else, but wire: below agents: %s: in sallyport.yaml says %q; leave it out", agent.Responses, Name, w)
 	}
-	return agent.Adapt(Name, task, nil, nil)
+	return agent.Adapt(Name, task, nil)
 }

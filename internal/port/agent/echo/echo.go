@@ -45,5 +45,5 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if task.Agent == Name && !task.Chat && task.Tools == "" {
 		return agent.Program{}, errNoTools
 	}
-	return agent.Adapt(Name, task, nil, nil)
+	return agent.Adapt(Name, task, nil)
 }

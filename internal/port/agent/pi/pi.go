@@ -34,5 +34,5 @@ var closed = []string{
 
 // Program is the adapter, which starts pi where the person has it.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
-	return agent.Adapt(Name, task, closed, nil)
+	return agent.Adapt(Name, task, closed)
 }

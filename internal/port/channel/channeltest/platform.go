@@ -36,7 +36,7 @@ type Scripted struct {
 // NewScripted returns one that keeps what is said while nobody listens, and has buttons, threads, edits and direct places.
 func NewScripted() *Scripted {
 	return &Scripted{
-		can: channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, History: true, Nonces: true, TextMax: 2000},
+		can: channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, History: true, TextMax: 2000},
 		out: map[string][]Arrived{}, nonces: map[string]string{}, names: map[string]string{}, limits: map[string]time.Time{}, dead: map[string]bool{},
 		changed: make(chan struct{}),
 	}

@@ -54,7 +54,7 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 
 // Can says what Discord takes. A nonce counts for some minutes, and what is said meanwhile comes for some minutes too.
 func (d *driver) Can() channel.Can {
-	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, Nonces: true, TextMax: textMax, Length: length, Before: channel.Counted}
+	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, TextMax: textMax, Length: length, Before: channel.Counted}
 }
 
 // length is how Discord counts a text, with what keeps it from being markup.

@@ -127,7 +127,7 @@ func (s *session) connect(ctx context.Context) (again bool, err error) {
 		return false, fmt.Errorf("connect to Discord: %w", err)
 	}
 	s.at.url = where
-	defer socket.Close(0) // without a code the session can be resumed
+	defer socket.Close() // without a code the session can be resumed
 
 	beat, err := s.greet(socket)
 	if err != nil {

@@ -74,7 +74,7 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 
 // Can says what Matrix takes.
 func (d *Driver) Can() channel.Can {
-	return channel.Can{Threads: true, Edits: true, Direct: true, History: true, Nonces: true, TextMax: textMax}
+	return channel.Can{Threads: true, Edits: true, Direct: true, History: true, TextMax: textMax}
 }
 
 // Run listens until the session is lost.

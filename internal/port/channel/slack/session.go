@@ -73,7 +73,7 @@ func (s *session) connect(ctx context.Context) error {
 
 // read hands on what a connection says, until it ends.
 func (s *session) read(ctx context.Context, socket *web.Socket) {
-	defer socket.Close(0)
+	defer socket.Close()
 	for {
 		text, err := socket.Read(silenceMax)
 		select {

@@ -62,12 +62,9 @@ func (s *Socket) Write(message any) error {
 	return s.conn.WriteJSON(message)
 }
 
-// Close ends the connection without a word; a code says why, if it is not 0.
-func (s *Socket) Close(code int) {
+// Close ends the connection without a word.
+func (s *Socket) Close() {
 	s.unhook()
-	if code != 0 {
-		_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""), time.Now().Add(time.Second))
-	}
 	_ = s.conn.Close() // nothing more comes or goes, whatever it says
 }
 
