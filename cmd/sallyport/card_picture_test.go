@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 const (
@@ -38,9 +40,7 @@ func TestThePictureOfACardIsOfARealRun(t *testing.T) {
 func keepPicture(t *testing.T, path string, drawn []byte) {
 	t.Helper()
 	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, drawn, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, drawn, 0o644)
 	}
 	kept, err := os.ReadFile(path)
 	if err != nil {

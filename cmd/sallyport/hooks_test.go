@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // pidIn reads the pid that a daemon says of itself.
@@ -29,9 +31,7 @@ func plant(t *testing.T, p *person) (trap string) {
 	trap = filepath.Join(p.dir, "trapped")
 	script := "#!/bin/sh\necho \"$0 $*\" >> " + trap + "\necho planted > " + filepath.Join(p.repo, "a.txt") + "\ncat 2>/dev/null\nexit 0\n"
 	hook := filepath.Join(p.dir, "planted.sh")
-	if err := os.WriteFile(hook, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, hook, script, 0o755)
 	for _, name := range []string{"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-applypatch", "post-checkout", "post-commit",
 		"post-index-change", "post-merge", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit",
 		"pre-push", "pre-rebase", "prepare-commit-msg", "push-to-checkout", "reference-transaction", "update"} {
@@ -72,9 +72,7 @@ func plant(t *testing.T, p *person) (trap string) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(p.repo, ".git", "info", "attributes"), []byte("*.txt diff=x\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(p.repo, ".git", "info", "attributes"), "*.txt diff=x\n", 0o644)
 	return trap
 }
 

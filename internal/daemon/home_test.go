@@ -181,7 +181,5 @@ func gitIn(t *testing.T, dir string, args ...string) string {
 
 func writeFile(t *testing.T, path string, data []byte, perm os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(path, data, perm); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, data, perm)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 	"sallyport/internal/port/agent"
@@ -288,9 +289,7 @@ func TestAHostileDevAgentIsRefusedByNameAndHarmsNothing(t *testing.T) {
 	if err := os.MkdirAll(diary, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(diary, "diary.md"), []byte(secret+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(diary, "diary.md"), secret+"\n", 0o644)
 	rows := attacks(o.stage.home, secret)
 	script := []modeltest.Turn{modeltest.Do(modeltest.Shell(honest))}
 	for i, a := range rows {

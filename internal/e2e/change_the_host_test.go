@@ -37,9 +37,7 @@ type hosting struct {
 func newHosting(t *testing.T) *hosting {
 	t.Helper()
 	w := &hosting{swapped: newSwapped(t)}
-	if err := os.WriteFile(filepath.Join(w.home, "policy.yaml"), []byte("approvals: {cool_down: 1s}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(w.home, "policy.yaml"), "approvals: {cool_down: 1s}\n", 0o600)
 	git(t, w.home, "add", "policy.yaml")
 	git(t, w.home, "commit", "-qm", "think for a second")
 	w.first = w.home1(t)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -214,9 +215,7 @@ func TestGoingBackUnderARunningAgentIsByteExact(t *testing.T) {
 	}
 	open := func(stage int) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(gate, strconv.Itoa(stage)), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(gate, strconv.Itoa(stage)), "", 0o644)
 	}
 	c := w.start(t)
 	ch, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{

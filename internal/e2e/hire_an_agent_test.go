@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -185,9 +186,7 @@ func TestATryOfAnAgentSaysInOneLineWhatIsWrong(t *testing.T) {
 		{name: "not installed", home: model.URL, change: func(r *api.TestAgent) { r.Agent, r.Keys, r.Path = "acp:no-such-agent-here", nil, "/nowhere" }, problem: "not_installed", text: "is not on this machine"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if err := os.WriteFile(filepath.Join(w.home, "sallyport.yaml"), []byte(atModel(test.home)["sallyport.yaml"]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(w.home, "sallyport.yaml"), atModel(test.home)["sallyport.yaml"], 0o600)
 			model.Converse("", test.turn)
 			asked := try
 			if test.change != nil {
@@ -227,9 +226,7 @@ func TestTheListOfAgentsRunsAProgramInASandboxAlone(t *testing.T) {
 		"gemini": "#!/bin/sh\nexit 3\n",
 		"pi":     "#!/bin/sh\necho no number at all\n",
 	} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(bin, name), script, 0o755)
 	}
 	c := w.start(t)
 	defer w.stop(t, c)

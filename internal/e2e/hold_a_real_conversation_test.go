@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 	"sallyport/internal/port/agent"
@@ -114,9 +115,7 @@ func newTalk(t *testing.T, w *world, r real, path string, script ...modeltest.Tu
 	s := &stage{world: w, real: r, where: known.Endpoints[at], path: path, key: keyBegin + keyEnd}
 	s.server = modeltest.Start(t, script...)
 	s.server.Require(s.where.Header, s.where.Prefix+s.key)
-	if err := os.WriteFile(s.keyFile(), []byte(s.key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, s.keyFile(), s.key+"\n", 0o600)
 	s.configure(t, map[string]string{"sallyport.yaml": fmt.Sprintf("agents: {%s: {key: 'file:%s', base: '%s', model: '%s', wire: %s}}\n", r.name, s.keyFile(), s.server.URL+s.base, r.model, r.wire)})
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -21,9 +22,7 @@ func (p *place) configure(t *testing.T, files map[string]string) {
 		t.Fatal(err)
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(p.home, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(p.home, name), text, 0o600)
 	}
 }
 
@@ -57,9 +56,7 @@ func (p *place) gate(t *testing.T) (folder string, open func()) {
 	}
 	return folder, func() {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, "open"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(folder, "open"), "", 0o644)
 	}
 }
 
@@ -192,9 +189,7 @@ func TestAHostileAgentGetsItsVerdictAndHarmsNothing(t *testing.T) {
 	if err := os.Mkdir(planted, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(planted, "secret"), []byte(secret), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(planted, "secret"), secret, 0o644)
 	w.before = look(t, w.repo)
 	c := w.start(t)
 

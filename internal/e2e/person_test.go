@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // work is what the agent does: adds, deletes, renames, changes modes, types and bytes.
@@ -29,12 +31,7 @@ func (p *place) makeRepo(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(p.repo, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o644)
 	}
 	run := func(args ...string) { t.Helper(); git(t, p.repo, args...) }
 

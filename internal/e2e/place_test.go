@@ -72,9 +72,7 @@ func newPlace(t *testing.T) *place {
 			shell(t, dir, "cp", program, name)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "bin", laneFile), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "bin", laneFile), strconv.Itoa(os.Getpid()), 0o600)
 	adopt(t)
 	return p
 }

@@ -345,9 +345,7 @@ func (w *tried) crashTrial(t *testing.T, start string, prepare func(), ask func(
 		if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(w.served, []byte("edited\n"), 0o600); err != nil { // by the version on trial
-			t.Fatal(err)
-		}
+		disktest.Put(t, w.served, "edited\n", 0o600) // by the version on trial
 		d := w.begin(t, []string{w.bin, "daemon", "run", "--home", w.home}, disktest.KillAt+"="+where, disktest.KillLog+"="+log)
 		if c := d.client(t, w.place); c != nil {
 			if err := ask(t.Context(), c); err == nil {
@@ -462,7 +460,5 @@ func (w *tried) anotherBoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.ReplaceAll(string(raw), armed.Daemon.Boot, "00000000-0000-0000-0000-000000000000")
-	if err := os.WriteFile(records[0], []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, records[0], text, 0o600)
 }

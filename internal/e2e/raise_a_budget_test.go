@@ -2,11 +2,11 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -28,9 +28,7 @@ func TestABudgetUsedUpInTheMiddleIsRaisedAndTheWorkLands(t *testing.T) {
 			w := newWorld(t)
 			settings := func(budgets string) {
 				text := fmt.Sprintf("agents:\n  api: {wire: %s, base: '%s', model: test-model, price: {input: 1.5, cached: 0.1, output: 20}}\nbudgets: {%s}\n", wire, model.URL, budgets)
-				if err := os.WriteFile(filepath.Join(w.home, "sallyport.yaml"), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				disktest.Put(t, filepath.Join(w.home, "sallyport.yaml"), text, 0o600)
 			}
 			w.configure(t, nil)
 			settings("tokens_per_change: 2000, cost_per_day: 10")

@@ -3,12 +3,12 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 	"sallyport/internal/port/channel"
@@ -65,9 +65,7 @@ func (d desk) presses(t *testing.T, option string) {
 func (d desk) add(t *testing.T, c *client.Client, credential string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), d.channel)
-	if err := os.WriteFile(file, []byte(credential), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, file, credential, 0o600)
 	_, err := client.Call(t.Context(), c, api.ChannelAdd, api.NewChannel{Name: d.channel, Platform: d.channel, Settings: map[string]string{"api": d.API()}, Credential: "file:" + file})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -139,9 +140,7 @@ func (w *world) plant(t *testing.T, working, landed string) (l litter) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, mode)
 		if list != nil {
 			*list = append(*list, path)
 		}
@@ -246,9 +245,7 @@ func (w *world) plantGroups(t *testing.T, l *litter) {
 		}
 	}
 	inner := w.begin(t, []string{"sleep", "600"})
-	if err := os.WriteFile(filepath.Join(orphan, "cgroup.procs"), []byte(fmt.Sprint(inner.Process.Pid)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(orphan, "cgroup.procs"), fmt.Sprint(inner.Process.Pid), 0o600)
 	l.goes, l.stays = append(l.goes, orphan), append(l.stays, other)
 	before := l.close
 	l.close = func() {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
 )
@@ -29,9 +30,7 @@ func TestARunStartsFewProcesses(t *testing.T) {
 	git(t, p.dir, "init", "-q", "-b", "main", p.repo)
 	git(t, p.repo, "config", "user.name", "Ann")
 	git(t, p.repo, "config", "user.email", "ann@example.org")
-	if err := os.WriteFile(filepath.Join(p.repo, "file"), []byte("0\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(p.repo, "file"), "0\n", 0o644)
 	git(t, p.repo, "add", "-A")
 	git(t, p.repo, "commit", "-qm", "begin")
 	c := p.start(t)
@@ -39,9 +38,7 @@ func TestARunStartsFewProcesses(t *testing.T) {
 
 	land := func(text string) []string {
 		t.Helper()
-		if err := os.WriteFile(log, nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, log, "", 0o666)
 		asked, err := client.Call(t.Context(), c, api.ChangeRun, api.Run{
 			Dir: p.repo, Text: "One line", Agent: "command", Argv: []string{"sh", "-c", "echo " + text + " > file"},
 			Path: os.Getenv("PATH"), Home: os.Getenv("HOME"), Approve: "yes",
@@ -100,9 +97,7 @@ for word; do
 done
 exec '` + is + `' "$@"
 `
-	if err := os.WriteFile(filepath.Join(folder, "git"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(folder, "git"), script, 0o755)
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	return log
 }

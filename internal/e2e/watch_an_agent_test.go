@@ -103,9 +103,7 @@ func (w *watched) made(t *testing.T) string {
 	clone := filepath.Join(w.dir, "watched-clone")
 	git(t, w.dir, "clone", "-q", "--no-local", w.repo, clone)
 	for name, text := range map[string]string{"one.txt": "one\n", "two.txt": "two\n", "deep/three.txt": "three\n", "stage.txt": "3\n"} {
-		if err := os.WriteFile(filepath.Join(clone, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(clone, name), text, 0o644)
 	}
 	if err := os.Remove(filepath.Join(clone, "gone.txt")); err != nil {
 		t.Fatal(err)
@@ -160,9 +158,7 @@ func watchedBy(t *testing.T, ask func() error) (err error) {
 // open lets the agent go on.
 func (w *watched) open(t *testing.T, stage int) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.gate, strconv.Itoa(stage)), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(w.gate, strconv.Itoa(stage)), "", 0o644)
 }
 
 // once runs a daemon that dies where it is told, or to the end of the change.

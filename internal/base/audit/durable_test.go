@@ -86,9 +86,7 @@ func TestALineThatACrashCutOffIsTakenAwayAndNoOther(t *testing.T) {
 		"no end of line within any line's length": {strings.Repeat("x", 300), strings.Repeat("x", 300)},
 	} {
 		path := filepath.Join(t.TempDir(), audit.HeadName)
-		if err := os.WriteFile(path, []byte(c.left), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, c.left, 0o600)
 		half, _, err := audit.ReadMarks(path) // one that is being written is not read as whole either
 		if err != nil || len(half) > 1 {
 			t.Errorf("%s: before it is mended it reads %v, %v", name, half, err)
@@ -109,9 +107,7 @@ func TestALineThatACrashCutOffIsTakenAwayAndNoOther(t *testing.T) {
 func TestADamagedLineIsNamedAndTheOthersCount(t *testing.T) {
 	path := filepath.Join(t.TempDir(), audit.HeadName)
 	text := "1 " + mark(1).Hash + "\n" + "2 nothing\n" + "x\n" + "4 " + mark(4).Hash + "\n" + "5 " + mark(5).Hash[:10]
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, text, 0o600)
 	marks, damaged, err := audit.ReadMarks(path)
 	if err != nil || damaged != 2 || len(marks) != 2 || marks[1] != mark(4) {
 		t.Errorf("marks %v, damaged %d, %v", marks, damaged, err)

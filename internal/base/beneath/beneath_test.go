@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/base/disk/disktest"
 )
 
 // world is a folder with a tree, and what lies beside it.
@@ -27,9 +28,7 @@ func world(t *testing.T) (tree string, top int) {
 		}
 	}
 	for path, text := range map[string]string{"tree/file": "ours", "tree/folder/file": "ours", "outside/file": "theirs"} {
-		if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(root, path), text, 0o644)
 	}
 	for link, target := range map[string]string{
 		"to-file": "file", "to-folder": "folder", "to-outside": "../outside", "absolute": "/etc/passwd", "nowhere": "missing", "folder/up": "../file",

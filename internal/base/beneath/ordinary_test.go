@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/who/person/persontest"
 )
 
@@ -73,12 +74,7 @@ func planted(t *testing.T, top string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(top, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o644)
 	}
 }
 

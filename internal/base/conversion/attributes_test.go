@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 )
 
@@ -73,9 +74,7 @@ func agree(t *testing.T, fold bool, info, below string, tree map[string]string, 
 	git := repository(t, files)
 	top := strings.TrimSpace(git("", "rev-parse", "--show-toplevel"))
 	for name, text := range map[string]string{".git/info/attributes": info, "below": below} {
-		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(top, name), text, 0o644)
 	}
 	out := strings.Split(git(strings.Join(paths, "\x00")+"\x00", slices.Concat([]string{"-c", "core.attributesFile=" + filepath.Join(top, "below"), "-c", fmt.Sprintf("core.ignoreCase=%v", fold),
 		"check-attr", "--cached", "-z", "--stdin"}, asked)...), "\x00")

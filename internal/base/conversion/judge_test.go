@@ -1,13 +1,13 @@
 package conversion
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -57,9 +57,7 @@ func TestAChangeToWhatGitConvertsIsRefusedByNameAndNothingElse(t *testing.T) {
 			if key, value, ok := strings.Cut(c.config, "="); ok {
 				run("", "config", key, value)
 			}
-			if err := os.WriteFile(filepath.Join(top, ".git/info/attributes"), []byte(c.info), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(top, ".git/info/attributes"), c.info, 0o644)
 			base := git.OID(strings.TrimSpace(run("", "write-tree")))
 			var edits []git.Edit
 			for _, p := range slices.Sorted(keys(c.writes)) {
@@ -150,12 +148,7 @@ func TestWhatAPersonHasConfiguredCountsAndWhatCannotBeReadIsRefused(t *testing.T
 			run := repository(t, nil)
 			home := t.TempDir()
 			for f, text := range c.files {
-				if err := os.MkdirAll(filepath.Dir(filepath.Join(home, f)), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(home, f), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				disktest.Put(t, filepath.Join(home, f), text, 0o644)
 			}
 			p, err := git.Open(t.Context(), strings.TrimSpace(run("", "rev-parse", "--show-toplevel")))
 			if err != nil {

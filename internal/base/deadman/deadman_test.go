@@ -123,9 +123,7 @@ func TestARecordThatCannotBeReadHidesNoOther(t *testing.T) {
 	if all, err := deadman.Records(filepath.Join(dir, "none")); err != nil || all != nil {
 		t.Errorf("a home without records: %v, %v", all, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "lnd-00000000.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "lnd-00000000.json"), "{", 0o600)
 	a := armed(t)
 	if err := deadman.Arm(disk.Ops{}, dir, a); err != nil {
 		t.Fatal(err)
@@ -144,9 +142,7 @@ func TestSettlingLeavesWhatIsOpenArmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"lnd-broken00.json": "{", "lnd-closed00.log": "{}"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(dir, name), text, 0o600)
 	}
 	if err := deadman.Settle(disk.Ops{}, dir, func(landing string) bool { return landing == a.Landing }); err != nil {
 		t.Error(err)
@@ -414,9 +410,7 @@ func TestAnAbsentKeeperIsNamed(t *testing.T) {
 		if !errors.Is(err, deadman.ErrNoKeeper) || !strings.Contains(err.Error(), path) {
 			t.Errorf("err = %v", err)
 		}
-		if err := os.WriteFile(path, []byte("no program"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, "no program", 0o600)
 	}
 }
 
@@ -429,9 +423,7 @@ func TestARecordThatIsNoneIsTold(t *testing.T) {
 	if err := deadman.Start(context.Background(), self, record); err != nil {
 		t.Errorf("a record that was disarmed meanwhile: %v", err)
 	}
-	if err := os.WriteFile(record, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, record, "{", 0o600)
 	if err := deadman.Start(context.Background(), self, record); err == nil || !strings.Contains(err.Error(), "lnd-1.json") || !strings.Contains(err.Error(), "unexpected end of JSON") {
 		t.Errorf("err = %v", err)
 	}

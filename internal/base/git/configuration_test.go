@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/stamp"
 )
 
@@ -207,9 +208,7 @@ func TestWhatARepositoryAloneSays(t *testing.T) {
 	do("config", "core.fileMode", "OFF")
 	do("config", "core.logAllRefUpdates", "always")
 	do("config", "core.splitIndex", "2")
-	if err := os.WriteFile(filepath.Join(p.GitDir, "config"), append(read(t, filepath.Join(p.GitDir, "config")), "[core]\n\tsparsecheckout\n"...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(p.GitDir, "config"), append(read(t, filepath.Join(p.GitDir, "config")), "[core]\n\tsparsecheckout\n"...), 0o644)
 	got, err := p.Own(t.Context(), "core.filemode", "core.logallrefupdates", "core.splitindex", "core.sparsecheckout", "core.symlinks")
 	want := map[string]string{"core.filemode": "false", "core.logallrefupdates": "always", "core.splitindex": "true", "core.sparsecheckout": "true"}
 	for key, value := range want {

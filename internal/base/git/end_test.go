@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 )
 
@@ -27,9 +28,7 @@ func slowGit(t *testing.T, verb, text string) (dir string, running func()) {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\ngit='" + is + "'\ncase \" $* \" in *' " + verb + " '*) ;; *) exec \"$git\" \"$@\" ;; esac\ncd '" + dir + "'\n" + text + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "git"), script, 0o755)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return dir, func() {
 		t.Helper()
@@ -54,9 +53,7 @@ func TestARefThatIsBeingMovedIsMovedWhateverEnds(t *testing.T) {
 	go func() { moved <- d.UpdateRef(ctx, "ref", "refs/sallyport/x", c, "") }()
 	running()
 	cancel()
-	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("go\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "go"), "go\n", 0o600)
 	if err := <-moved; err != nil {
 		t.Errorf("the move ended with %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -42,12 +43,7 @@ func run(t *testing.T, dir string, args ...string) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, text, 0o644)
 }
 
 func commit(t *testing.T, top string) git.OID {

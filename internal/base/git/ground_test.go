@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/stamp"
 )
 
@@ -35,12 +36,7 @@ func stands(path string) {
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, text, 0o644)
 }
 
 func TestOnlyAFileThatIsShortEnoughIsRead(t *testing.T) {

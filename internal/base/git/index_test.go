@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 )
 
@@ -70,13 +71,9 @@ func TestReplaceMeansWhatGitMeans(t *testing.T) {
 						t.Fatal(err)
 					}
 					index := filepath.Join(top, ".git/index")
-					if err := os.WriteFile(index, out, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					disktest.Put(t, index, out, 0o600)
 					ours := run(t, top, "ls-files", "-s", "-v") + run(t, top, "write-tree") + run(t, top, "ls-files", "--debug")
-					if err := os.WriteFile(index, raw, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					disktest.Put(t, index, raw, 0o600)
 					pipe(t, top, lines.String(), "update-index", "-z", "--index-info")
 					theirs := run(t, top, "ls-files", "-s", "-v") + run(t, top, "write-tree") + run(t, top, "ls-files", "--debug")
 					// A replaced entry with a flag keeps it or not as the caller says; git drops it.
@@ -118,9 +115,7 @@ func TestReplaceKeepsConflictsAndFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := run(t, top, "ls-files", "-s", "-v")
-	if err := os.WriteFile(filepath.Join(top, ".git/index"), out, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(top, ".git/index"), out, 0o600)
 	if after := run(t, top, "ls-files", "-s", "-v"); after != before {
 		t.Errorf("entries changed:\n%s\nwere\n%s", after, before)
 	}

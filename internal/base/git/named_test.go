@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 )
 
@@ -57,12 +58,7 @@ func TestWhatLinksAndHomeFoldersLeadToIsNamed(t *testing.T) {
 	p, home, config := repository(t)
 	put := func(file, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, file, text, 0o644)
 	}
 	link := func(to, file string) {
 		t.Helper()

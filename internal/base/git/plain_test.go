@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -20,12 +21,7 @@ func TestARepositoryThatGitWouldWaitOnIsRefusedByName(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), ".git")
 			p := git.Project{Top: filepath.Dir(dir), GitDir: dir, CommonDir: dir}
 			path := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, path, "", 0o644)
 			if err := p.Plain(); err != nil {
 				t.Fatalf("a file at %s: %v", name, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -26,9 +27,7 @@ func counted(t *testing.T) func() []int {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "pids")
 	script := "#!/bin/sh\ncase \" $* \" in *' cat-file '*) echo $$ >> '" + log + "' ;; esac\nexec '" + is + "' \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "git"), script, 0o755)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return func() (pids []int) {
 		text, _ := os.ReadFile(log) // none yet: none

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 )
 
@@ -178,9 +179,7 @@ func TestNoProgramThatARepositoryNamesSigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(t.TempDir(), "evil")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+trap+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, program, "#!/bin/sh\ntouch "+trap+"\n", 0o755)
 	config("gpg.ssh.program", program) // between the look and the signing
 	config("gpg.program", program)
 	who := git.Person{Author: git.Signature{Name: "a", Email: "a@b"}, Committer: git.Signature{Name: "a", Email: "a@b"}}
@@ -204,9 +203,7 @@ func TestNoProgramThatARepositoryNamesSigns(t *testing.T) {
 func TestNoProgramOfTheWorkTreeSigns(t *testing.T) {
 	for name, set := range map[string]func(top string, config func(...string)){
 		"an included file": func(top string, config func(...string)) {
-			if err := os.WriteFile(filepath.Join(top, "common"), []byte("[gpg \"ssh\"]\n\tprogram = /usr/bin/true\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(top, "common"), "[gpg \"ssh\"]\n\tprogram = /usr/bin/true\n", 0o644)
 			config("--global", "include.path", "~/dot/common")
 		},
 		"a program": func(_ string, config func(...string)) { config("--global", "gpg.ssh.program", "~/dot/signer") },
@@ -307,9 +304,7 @@ func TestNoProgramOfAnotherWorkTreesConfigurationSigns(t *testing.T) {
 		}
 	}
 	program := filepath.Join(t.TempDir(), "evil")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\ntouch "+trap+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, program, "#!/bin/sh\ntouch "+trap+"\n", 0o755)
 	config("--worktree", "gpg.ssh.program", program)
 	config("--worktree", "gpg.ssh.defaultKeyCommand", program)
 	signs("with a key of its owner's", true)

@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 )
@@ -29,9 +30,7 @@ func told(t *testing.T) func() []string {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "words")
 	script := "#!/bin/sh\necho \"$*\" >> '" + log + "'\nexec '" + is + "' \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "git"), script, 0o755)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return func() []string {
 		text, _ := os.ReadFile(log) // none yet: none

@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 )
 
 // Who starts a keeper again has what a daemon needs to find its way, and nothing else that its first starter had.
@@ -110,9 +111,7 @@ func TestAKeeperThatCannotKeepSaysWhyByItsStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	if err := os.WriteFile(filepath.Join(broken, ".state"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(broken, ".state"), "", 0o600)
 	for _, row := range []struct {
 		verb, home string
 		status     int

@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/base/cgroup"
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk/disktest"
 )
 
 // few are limits that a small machine can reach.
@@ -82,9 +83,7 @@ func TestAVersionThatEatsTheMachineGoesBack(t *testing.T) {
 			t.Parallel()
 			home, r := armedHome(t)
 			limited(t, home)
-			if err := os.WriteFile(plays(home, "bad"), []byte(row.does), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, plays(home, "bad"), row.does, 0o600)
 			keeper := keeps(t, home, InService+"=1")
 			await(t, "end of the host change", over(home))
 			wentBackWhole(t, home, r)
@@ -136,9 +135,7 @@ func TestTheNextKeeperEndsWhatAVersionOnTrialHasLeft(t *testing.T) {
 func TestAVersionThatIsKeptHasNoLimits(t *testing.T) {
 	home, _ := armedHome(t)
 	limited(t, home)
-	if err := os.WriteFile(plays(home, "code"), []byte(plain), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, plays(home, "code"), plain, 0o600)
 	cmd := keeps(t, home, InService+"=1")
 	await(t, "end of the host change", over(home))
 	lifted := func() bool {

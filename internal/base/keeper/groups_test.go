@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 )
 
 // Groups of files: what is written to a group is tried there on any machine. The kernel's own are in fence_test.go.
@@ -446,9 +447,7 @@ func TestWhatAnEarlierKeeperHasLeftEndsUnlessItWasKept(t *testing.T) {
 				}
 			}
 			if row.spoil {
-				if err := os.WriteFile(RecordPath(s.home), []byte("{"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				disktest.Put(t, RecordPath(s.home), "{", 0o600)
 			}
 			at := t.TempDir()
 			f := &fence{memory: filepath.Join(at, "one"), processes: filepath.Join(at, "one"), back: []string{filepath.Join(at, "cgroup.procs")}}

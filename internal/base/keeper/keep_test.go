@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -261,9 +260,7 @@ func TestOneDeadlineEndsOneDaemon(t *testing.T) {
 	at.Up += time.Hour
 	said("it let the deadline of lnd-1 pass")
 	l.ended()
-	if err := os.WriteFile(filepath.Join(l.dir, "lnd-2.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(l.dir, "lnd-2.json"), "{", 0o600)
 	said("")
 	arm("lnd-3", time.Minute)
 	l.now = func() (deadman.Moment, error) { return deadman.Moment{}, errors.New("no clock") }

@@ -19,6 +19,7 @@ import (
 	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/release"
 )
 
@@ -264,9 +265,7 @@ func armedHome(t *testing.T) (string, Record) {
 	for _, version := range []*string{&r.Old, &r.New} {
 		from := t.TempDir()
 		self = append(self, 0) // another version
-		if err := os.WriteFile(filepath.Join(from, release.Program), self, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(from, release.Program), self, 0o700)
 		is, err := release.In(home, disk.Ops{}).Put(from, release.Release{})
 		if err != nil {
 			t.Fatal(err)
@@ -282,9 +281,7 @@ func armedHome(t *testing.T) (string, Record) {
 	if err := release.In(home, disk.Ops{}).Use(r.Old); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(plays(home, "old"), []byte(r.Old), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, plays(home, "old"), r.Old, 0o600)
 	if err := Arm(disk.Ops{}, home, r, 1<<20); err != nil {
 		t.Fatal(err)
 	}

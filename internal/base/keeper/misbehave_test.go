@@ -146,9 +146,7 @@ func TestAVersionThatMisbehavesGoesBack(t *testing.T) {
 			if row.does == "replaces" {
 				row.does += " " + program
 			}
-			if err := os.WriteFile(plays(home, "bad"), []byte(row.does), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, plays(home, "bad"), row.does, 0o600)
 			if row.short { // another keeper had it until now
 				now, err := deadman.Now()
 				if err != nil {

@@ -17,15 +17,14 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/release"
 )
 
 // TestARealTrialIsConfirmed has real processes on both ends of the pipe.
 func TestARealTrialIsConfirmed(t *testing.T) {
 	home, r := armedHome(t)
-	if err := os.WriteFile(plays(home, "code"), []byte(plain), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, plays(home, "code"), plain, 0o600)
 	keeper := keeps(t, home, InService+"=1")
 	await(t, "end of the host change", over(home))
 	want := lines("old at armed", "handed over: <nil>", "new at handed", "new ends", "new at ready 1",
@@ -52,9 +51,7 @@ func TestARealTrialIsConfirmed(t *testing.T) {
 // all of that is gone.
 func TestNothingSurvivesATrialThatGoesBack(t *testing.T) {
 	home, r := armedHome(t)
-	if err := os.WriteFile(plays(home, "fail"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, plays(home, "fail"), "", 0o600)
 	keeps(t, home, InService+"=1")
 	await(t, "end of the host change", over(home))
 	want := lines("old at armed", "handed over: <nil>", "new at handed", "new ends", "new at ready 1", "it dies",
@@ -210,9 +207,7 @@ func TestARevertTellsWhyItFails(t *testing.T) {
 		"\x00": "exec format error",
 	} {
 		from := t.TempDir()
-		if err := os.WriteFile(filepath.Join(from, release.Program), []byte(program), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(from, release.Program), program, 0o700)
 		r, err := release.In(home, disk.Ops{}).Put(from, release.Release{})
 		if err != nil {
 			t.Fatal(err)
@@ -242,9 +237,7 @@ func TestARevertIsAloneAndLeavesNothing(t *testing.T) {
 	defer processes{tell: t.Logf}.adopt(false)
 	home, from := furnish(t, true), t.TempDir()
 	program := "#!/bin/sh\nsleep 600 &\nread -r pid name state parent group session rest <\"/proc/$$/stat\"; echo \"$pid $session $!\"; exit 3\n"
-	if err := os.WriteFile(filepath.Join(from, release.Program), []byte(program), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(from, release.Program), program, 0o700)
 	r, err := release.In(home, disk.Ops{}).Put(from, release.Release{})
 	if err != nil {
 		t.Fatal(err)
@@ -302,9 +295,7 @@ func TestADaemonOnTrialRunsThoughItCannotBeLimited(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			home, from := furnish(t, false), t.TempDir()
 			program := "#!/bin/sh\nread -r hello <&3; echo \"$hello\" >\"$5/heard\"\n"
-			if err := os.WriteFile(filepath.Join(from, release.Program), []byte(program), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(from, release.Program), program, 0o700)
 			r, err := release.In(home, disk.Ops{}).Put(from, release.Release{})
 			if err != nil {
 				t.Fatal(err)

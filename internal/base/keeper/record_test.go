@@ -342,9 +342,7 @@ func TestARecordThatCannotBeReadIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, raw := range []string{"", "{", "{}", `{"change":"chg-1","step":"sideways"}`} {
-		if err := os.WriteFile(filepath.Join(Folder(home), recordName), []byte(raw), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(Folder(home), recordName), raw, 0o600)
 		if _, is, err := RecordOf(home); is || err == nil {
 			t.Errorf("%q: %t, %v", raw, is, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/release"
 )
 
@@ -482,9 +483,7 @@ func TestAKeeperStartsNothingByARecordThatItCannotRead(t *testing.T) {
 		s := newStage(t, Asked, asks(0, confirms, finalizes, quits))
 		r := s.r
 		s.r.Step = ""
-		if err := os.WriteFile(Folder(s.home)+"/"+recordName, []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, Folder(s.home)+"/"+recordName, "{", 0o600)
 		go func() {
 			time.Sleep(5 * time.Second)
 			if err := r.write(disk.Ops{}, s.home); err != nil {
@@ -501,9 +500,7 @@ func TestAKeeperStartsNothingByARecordThatItCannotRead(t *testing.T) {
 func TestNoDaemonIsLostByARecordThatCannotBeRead(t *testing.T) {
 	home := furnish(t, true)
 	path := filepath.Join(Folder(home), recordName)
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, "{", 0o600)
 	h := &host{home: home, tell: t.Logf, r: Record{Change: "chg-1", Step: Armed}}
 	for range startsMax + 2 {
 		if h.lost("it ended") {

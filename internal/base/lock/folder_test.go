@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/lock"
 	"sallyport/internal/base/problem"
 )
@@ -58,9 +59,7 @@ func TestOneHolderAtATime(t *testing.T) {
 
 func TestWhatIsNoFolderIsNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, file, "", 0o600)
 	for _, path := range []string{file, file + " that is absent"} {
 		_, err := lock.Folder(path)
 		if p := problem.Of(err); p.Kind != problem.NotFound || !strings.Contains(p.Text, path) || p.Next == "" {

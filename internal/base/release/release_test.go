@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/release"
 	"sallyport/internal/who/person/persontest"
 )
@@ -26,9 +27,7 @@ func built(t testing.TB, says string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"sallyport": says, "sallyport-runner": "runs", "sallyport-tool": "asks", "sallyport-keeper": "keeps"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(dir, name), text, 0o755)
 	}
 	return dir
 }
@@ -563,9 +562,7 @@ func TestAReleaseIsItsImageToo(t *testing.T) {
 	if err := os.Chmod(card, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(card, []byte(strings.Replace(string(raw), `"def"`, `"other"`, 1)), 0o400); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, card, strings.Replace(string(raw), `"def"`, `"other"`, 1), 0o400)
 	if _, _, err := f.Open(with.Digest); !errors.Is(err, release.ErrChanged) {
 		t.Errorf("with another image named it opens: %v", err)
 	}

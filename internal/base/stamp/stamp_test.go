@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 func TestAStampIsBeforeWhatIsWrittenInALaterStepOfItsClock(t *testing.T) {
@@ -44,9 +46,7 @@ func TestWhoWritesToAFileChangesItsStamp(t *testing.T) {
 		t.Error("a file that is not there has one")
 	}
 	write := func() Stamp {
-		if err := os.WriteFile(name, []byte("as long"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, name, "as long", 0o600)
 		return Of(name)
 	}
 	first := write()

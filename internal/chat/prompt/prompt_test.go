@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/zone"
 	"sallyport/internal/chat/prompt"
 )
@@ -71,9 +72,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := "testdata/" + name + ".golden"
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, file, got, 0o644)
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || got != string(want) {

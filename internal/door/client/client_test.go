@@ -136,9 +136,7 @@ func place(t *testing.T, mood string) (Starter, string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(home, "mood"), []byte(mood), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(home, "mood"), mood, 0o600)
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	self, err := os.Executable()
 	if err != nil {
@@ -205,9 +203,7 @@ func TestTheKeepersCommandStartsNoDaemonForWhatIsDone(t *testing.T) {
 	if _, err := s.Dial(t.Context(), home); !errors.Is(err, ErrNoDaemon) {
 		t.Errorf("one was started: %v", err)
 	}
-	if err := os.WriteFile(record, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, record, "", 0o600)
 	if _, err := s.Ensure(t.Context(), home); err != nil {
 		t.Errorf("of what is armed: %v", err)
 	}
@@ -375,9 +371,7 @@ func TestADaemonOfAnotherBuildIsNotUsed(t *testing.T) {
 
 func TestAHomeThatCannotBeWrittenIsNamed(t *testing.T) {
 	s, home := place(t, "")
-	if err := os.WriteFile(filepath.Join(home, ".state"), nil, 0o600); err != nil { // holds also for root
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(home, ".state"), "", 0o600) // holds also for root
 	_, err := s.Ensure(t.Context(), home)
 	if p := problem.Of(err); p.Kind != problem.Unavailable || !strings.Contains(p.Text, home) || p.Next == "" {
 		t.Errorf("got %+v", p)

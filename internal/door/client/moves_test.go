@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/code"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -52,10 +53,8 @@ func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := filepath.Join(keeper.Folder(home), "record.json")
-	if err := os.WriteFile(record, []byte("{}"), 0o600); err != nil { // one that cannot be read is one
-		t.Fatal(err)
-	}
-	says(ErrStopped, false) // nobody would start it again
+	disktest.Put(t, record, "{}", 0o600) // one that cannot be read is one
+	says(ErrStopped, false)              // nobody would start it again
 	if _, err := (Starter{Person: Person{UID: os.Getuid(), Getenv: func(string) string { return "" }}, Self: "/bin/false", Ops: disk.Ops{}}).start(t.Context(), home); problem.KindOf(err) != problem.Unavailable || !strings.Contains(err.Error(), "only sallyport serve starts a daemon there") {
 		t.Errorf("a daemon beside a record: %v", err)
 	}
@@ -70,9 +69,7 @@ func TestAWatchIsCutAndNotStoppedWhileTheHostMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(record, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, record, text, 0o600)
 	if !c.Tries("chg-1a2b3c4d") || c.Tries("chg-of-another") {
 		t.Error("it is not told which change the host has on trial")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"sallyport/internal/base/code"
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -72,9 +73,7 @@ func TestADaemonIsNotStoppedWhileTheHostIsOnTrial(t *testing.T) {
 		}
 	}
 	record := filepath.Join(keeper.Folder(home), "record.json")
-	if err := os.WriteFile(record, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, record, "{", 0o600)
 	if err := client.Do(t.Context(), c, api.DaemonStop, api.Nothing{}); problem.KindOf(err) != problem.Unavailable {
 		t.Errorf("with a record that cannot be read: %v", err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/drive/supervise"
@@ -293,9 +294,7 @@ func TestASizeOfNothingIsLeftAsItIs(t *testing.T) {
 // What is no folder of ours is none to listen in, whoever made it.
 func TestASocketIsMadeInFoldersAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, file, "", 0o600)
 	if l, err := Listen(t.Context(), filepath.Join(file, "0123", "d"), disk.Ops{}); problem.KindOf(err) != problem.Refused {
 		t.Errorf("in a file: %v, %v", l, err)
 	}

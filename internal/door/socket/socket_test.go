@@ -21,6 +21,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -789,9 +790,7 @@ func TestListenTakesOnlyASocketThatNobodyAnswers(t *testing.T) {
 	}
 	l.Close()
 
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, "", 0o600)
 	if _, err := Listen(t.Context(), path, disk.Ops{}); problem.KindOf(err) != problem.Refused {
 		t.Errorf("a file in the way: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/tools"
 	"sallyport/internal/port/tool"
@@ -383,9 +384,7 @@ func TestASocketThatAKilledDaemonLeftGoesAndNothingElseDoes(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, "mine", 0o600)
 	if _, err := tools.Open(disk.Ops{}, path, tools.Session{}); err == nil {
 		t.Error("it opened in the place of a file")
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
@@ -202,9 +203,7 @@ func TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo(t *testing.T) {
 		if !strings.HasPrefix(said[len(said)-1], "notice approval: May "+string(waits)+" land?") {
 			t.Fatalf("what is in its way is said as %q", said)
 		}
-		if err := os.WriteFile(prompt, before, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, prompt, before, 0o644)
 		a.YesBy(c, waits, ada)
 		a.Is(c, waits, change.Finalized)
 		if a.Git("show", "HEAD:template/runner/prompts/system.md") != greets {
@@ -346,9 +345,7 @@ func TestAGroupWhoseFilesCannotGoBackRunsTheOldOnesAndSaysWhichPath(t *testing.T
 		chg := a.Swap(c)
 		a.Asked(c, chg)
 		file := filepath.Join(a.Repo, drivetest.SwapPrompt)
-		if err := os.WriteFile(file, []byte("mine\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, file, "mine\n", 0o644)
 		if _, err := c.Rollback(t.Context(), chg, a.By(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}

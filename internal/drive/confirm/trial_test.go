@@ -97,9 +97,7 @@ func TestATrialGoesBackAlsoWhereGitHasComeToConvertItsFiles(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Land(c, nil)
 		tried := h.Asked(c, chg)
-		if err := os.WriteFile(filepath.Join(h.Repo, ".git/info/attributes"), []byte("*.txt eol=crlf\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(h.Repo, ".git/info/attributes"), "*.txt eol=crlf\n", 0o644)
 		time.Sleep(tried.Expires.In + time.Second)
 		h.Is(c, chg, change.RolledBack)
 		if h.Page() != "one\n" {

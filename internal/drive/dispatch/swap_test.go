@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
@@ -182,9 +183,7 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		at := slices.IndexFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev })
 		dev := s.chat(all[at].ID)
 		kept := filepath.Join(session.HomeDir(filepath.Join(s.Parts.Settings.Sessions, string(dev.Identity))), "kept")
-		if err := os.WriteFile(kept, []byte("mine"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, kept, "mine", 0o600)
 		w.row.State = change.Working
 		s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, change.Finalized, w.row) })
 		to := filepath.Join(t.TempDir(), "work")

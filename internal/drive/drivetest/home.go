@@ -24,6 +24,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/audit/audittest"
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
@@ -81,9 +82,7 @@ func NewHome(t *testing.T) *Home {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(h.Repo, "page.txt"), []byte("one\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(h.Repo, "page.txt"), "one\n", 0o644)
 	h.Git("init", "-q", "-b", "main")
 	h.Git("add", "-A")
 	h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "first")

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
@@ -47,9 +48,7 @@ func (h *Home) AskWithCheck(c *control.Controller, approve request.Approve) id.C
 // Commits is a person's own commit of one file.
 func (h *Home) Commits(name, text, subject string) {
 	h.T.Helper()
-	if err := os.WriteFile(filepath.Join(h.Repo, name), []byte(text), 0o644); err != nil {
-		h.T.Fatal(err)
-	}
+	disktest.Put(h.T, filepath.Join(h.Repo, name), text, 0o644)
 	h.Git("add", "--", name)
 	h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", subject)
 }

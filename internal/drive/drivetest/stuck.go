@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -78,9 +79,7 @@ func (h *Home) Aside(path string) (mend func()) {
 func (h *Home) Spoil(path, text string) (mend func()) {
 	at := filepath.Join(h.Repo, path)
 	was, missing := os.ReadFile(at)
-	if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-		h.T.Fatal(err)
-	}
+	disktest.Put(h.T, at, text, 0o644)
 	return func() {
 		err := os.WriteFile(at, was, 0o644)
 		if missing != nil {

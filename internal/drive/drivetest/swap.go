@@ -2,11 +2,11 @@ package drivetest
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"sync"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/drive/control"
@@ -45,12 +45,7 @@ func (h *Home) Assist(turns ...Deed) (*Assistants, *Troupe) {
 	}
 	for _, f := range files {
 		at := filepath.Join(h.Repo, f.Name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			h.T.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(f.Text), 0o644); err != nil {
-			h.T.Fatal(err)
-		}
+		disktest.Put(h.T, at, f.Text, 0o644)
 	}
 	h.Git("add", "-A")
 	h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "home")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/deadman"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
@@ -181,9 +182,7 @@ func (h *Home) GoneBack(c *control.Controller, chg id.Change, reason string) {
 
 func (h *Home) Write(text string) {
 	h.T.Helper()
-	if err := os.WriteFile(filepath.Join(h.Repo, "page.txt"), []byte(text), 0o644); err != nil {
-		h.T.Fatal(err)
-	}
+	disktest.Put(h.T, filepath.Join(h.Repo, "page.txt"), text, 0o644)
 }
 
 // Tree is every file of the repository: mode and bytes, or where a link points.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
@@ -62,9 +63,7 @@ func TestASwapDoesNotLandWithoutACopyOfTheDatabase(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		a, _, _ := h.Swapping("Greet people.\n")
 		c, _ := a.Begin()
-		if err := os.WriteFile(h.Parts.Settings.Backups, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, h.Parts.Settings.Backups, "", 0o600)
 		head := h.Git("rev-parse", "main")
 		chg := a.Swap(c)
 		time.Sleep(time.Hour) // it is tried a few times

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/mount"
@@ -39,9 +40,7 @@ func TestAGroupIsShownWhatTheHomeAllowsAndWhatIsHarmless(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{"srv/keys/deep/.env": "KEY=x", "srv/file": "x"} {
-		if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(top, name), text, 0o600)
 	}
 	for link, to := range map[string]string{"linked": "real", "srv/out": "../person", "srv/in": "notes"} {
 		if err := os.Symlink(to, filepath.Join(top, link)); err != nil {

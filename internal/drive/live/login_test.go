@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/login"
@@ -22,9 +23,7 @@ func TestAnAgentsOwnLoginTakesThePlaceOfAKeyWhereTheHomeSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := fmt.Sprintf(`{"claudeAiOauth":{"accessToken":"access-token-1","refreshToken":"renewal-token-1","expiresAt":%d}}`, time.Now().Add(time.Hour).UnixMilli())
-	if err := os.WriteFile(filepath.Join(home, ".claude/.credentials.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(home, ".claude/.credentials.json"), text, 0o600)
 	byLogin := Choice{Key: credential.Login}
 	for name, test := range map[string]struct {
 		agent string

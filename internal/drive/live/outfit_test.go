@@ -2,11 +2,11 @@ package live
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/budget"
@@ -39,9 +39,7 @@ func (a agency) Budgets() budget.Limits { return budget.Limits{} }
 
 func TestAnAgentIsGivenWhatTheHomeSaysAndTheKeyThatIsThere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte("key-of-the-file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, file, "key-of-the-file", 0o600)
 	both := credential.Keys{"ANTHROPIC_API_KEY": secret.Hold("key-anthropic"), "OPENAI_API_KEY": secret.Hold("key-openai")}
 	openai := credential.Keys{"OPENAI_API_KEY": secret.Hold("key-openai")}
 	const local, away = "http://127.0.0.1:1/v1", "https://models.example.org/v1"

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -25,12 +26,7 @@ func withSource(h *drivetest.Home, files map[string]string) {
 	h.T.Helper()
 	for name, text := range files {
 		at := filepath.Join(h.Repo, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-			h.T.Fatal(err)
-		}
-		if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-			h.T.Fatal(err)
-		}
+		disktest.Put(h.T, at, text, 0o644)
 	}
 	h.Git("add", "-A")
 	h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "the source")

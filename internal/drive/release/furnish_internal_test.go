@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/path/change"
 	"sallyport/internal/port/sandbox"
@@ -44,9 +45,7 @@ func (f *failing) Around(_ string, do func() error) error {
 func furnishing(t *testing.T, f *failing) (rs *Rehearsals, host *copying, dir string) {
 	t.Helper()
 	dir, host = t.TempDir(), &copying{}
-	if err := os.WriteFile(filepath.Join(dir, programs.Program), []byte("a program"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, programs.Program), "a program", 0o755)
 	return New(Parts{Folder: t.TempDir(), Host: host, Ops: disk.Ops{Around: f.Around}}), host, dir
 }
 

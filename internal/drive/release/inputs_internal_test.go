@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/image"
 	programs "sallyport/internal/base/release"
@@ -150,9 +151,7 @@ func TestWhatABuildIsMadeOfIsNotLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := filepath.Join(t.TempDir(), "env")
-	if err := os.WriteFile(env, []byte("PATH=/opt/x/bin\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, env, "PATH=/opt/x/bin\n", 0o600)
 	before := opened(t)
 	if _, err := writeInputs(t.Context(), offer, filepath.Join(t.TempDir(), "tree"), inputs); err != nil {
 		t.Fatal(err)
@@ -209,9 +208,7 @@ func TestImagesThatADockerfileStandsOnAreCounted(t *testing.T) {
 func TestAPathHasTheLongestFolderThatMayBe(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "env")
 	longest := "/" + strings.Repeat("a", folderMax-1)
-	if err := os.WriteFile(at, []byte("PATH="+longest+"a:"+longest+":/b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, at, "PATH="+longest+"a:"+longest+":/b\n", 0o600)
 	if got := pathIn(at); got != longest+":/b" {
 		t.Errorf("it is %d bytes long", len(got))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/image"
 	programs "sallyport/internal/base/release"
@@ -47,9 +48,7 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, programs.Program), []byte("what runs"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, programs.Program), "what runs", 0o755)
 	return &host{dir: dir, home: t.TempDir()}
 }
 
@@ -170,9 +169,7 @@ func TestAChangeOfTheHostIsRehearsedBeforeAnybodyIsAsked(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(h.Repo, "groups", "other"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(h.Repo, "groups", "other", "AGENTS.md"), []byte("private\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(h.Repo, "groups", "other", "AGENTS.md"), "private\n", 0o600)
 		h.Git("add", "-A")
 		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "another group")
 		c, _ := s.Begin()

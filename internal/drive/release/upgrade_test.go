@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/approve"
@@ -23,9 +24,7 @@ import (
 func (s *stage) brings(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, programs.Program), []byte("what comes"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, programs.Program), "what comes", 0o755)
 	var err error
 	if s.host.taken, err = s.host.Releases().Put(dir, programs.Release{Build: "next", Schema: 8}); err != nil {
 		t.Fatal(err)
@@ -89,9 +88,7 @@ func TestAnUpgradeThatChangedOnTheDiskIsNotTried(t *testing.T) {
 		if err := os.Chmod(at, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at, []byte("what CAME"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, at, "what CAME", 0o755)
 		row, err := c.Groups.Upgrade(t.Context(), upgrade(h))
 		if err != nil {
 			t.Fatal(err)

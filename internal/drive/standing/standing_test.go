@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
@@ -40,12 +41,7 @@ func home(t *testing.T, h *drivetest.Home, whole bool) *control.Controller {
 func write(t *testing.T, h *drivetest.Home, name, text string) {
 	t.Helper()
 	at := filepath.Join(h.Repo, name)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, at, text, 0o644)
 }
 
 // landed waits until what was asked for has landed.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
@@ -35,9 +36,7 @@ func TestAChangeWhoseLoginHasEndedWaitsForAnother(t *testing.T) {
 		folder := t.TempDir()
 		logIn := func(until time.Time) {
 			text := fmt.Sprintf(`{"claudeAiOauth":{"accessToken":"access-token-0","expiresAt":%d}}`, until.UnixMilli())
-			if err := os.WriteFile(filepath.Join(folder, ".credentials.json"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(folder, ".credentials.json"), text, 0o600)
 		}
 		h.Parts.Agents["acp"], h.Parts.Agency, h.Parts.Meter = drivetest.Played{}, byLogin{}, metric.New(metric.Options{})
 		h.Parts.Logins = login.New(login.Options{UID: os.Getuid(), Getenv: func(string) string { return folder }})

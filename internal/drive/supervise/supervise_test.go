@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
@@ -369,9 +370,7 @@ func TestARunningChangeGoesBackToAnyOfItsCheckpoints(t *testing.T) {
 
 func TestAnIgnoredFileThatIsPartOfAChangeGoesBackWithIt(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-		if err := os.WriteFile(filepath.Join(h.Repo, ".gitignore"), []byte("*.log\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(h.Repo, ".gitignore"), "*.log\n", 0o644)
 		h.Git("add", "-A")
 		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qm", "ignore")
 		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{IncludeIgnored: []string{"kept.log"}}}

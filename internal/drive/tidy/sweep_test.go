@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
@@ -68,9 +69,7 @@ func TestADaemonThatBeginsFreesTheRefsOfOpenChanges(t *testing.T) {
 		d := h.Is(c, asked, change.AwaitingApproval)
 		end()
 		lock := filepath.Join(h.Parts.Workspaces.Host(d.Change.Request.Project).Path, repository.RefRoot(asked), "valid.lock")
-		if err := os.WriteFile(lock, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, lock, "", 0o600)
 		c, _ = h.Daemon()
 		next := h.Ask(c)
 		time.Sleep(time.Minute) // a git that outlived the last daemon had its time

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/leftover"
 	"sallyport/internal/path/change"
@@ -32,9 +33,7 @@ func TestLocksOfAGitThatWasKilledGo(t *testing.T) {
 	theirs := filepath.Join(o.project.GitDir, "refs/heads/main.lock")
 	own := filepath.Join(host.Path, "packed-refs.lock")
 	for _, path := range []string{ours, theirs, own} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, "", 0o600)
 	}
 	if err := o.Sweep(t.Context()); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
@@ -47,9 +48,7 @@ func TestTheWorkOfAnUnknownChangeHasARefBeforeItsWorkspaceGoes(t *testing.T) {
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%q, %v", found, err)
 		}
-		if err := os.WriteFile(found[0], []byte("two\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, found[0], "two\n", 0o600)
 		host := o.Workspaces.Host(o.project)
 		for n := range before {
 			workspacetest.Git(t, host.Path, "update-ref", checkpoint.Ref(c, n+1), string(o.base))
@@ -273,9 +272,7 @@ func TestWhatNoRefNamesGoesFromTheHostsRepositories(t *testing.T) {
 		}
 	}
 	// One that git cannot read is told, and the others go on.
-	if err := os.WriteFile(filepath.Join(host.Path, "HEAD"), []byte("?"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(host.Path, "HEAD"), "?", 0o600)
 	report, err = o.Collect(t.Context(), ann)
 	if !slices.ContainsFunc(report.Notes, func(s string) bool { return strings.Contains(s, "stays as it is") }) {
 		t.Errorf("notes: %q, %v", report.Notes, err)
@@ -292,9 +289,7 @@ func TestLayersAndCachesGoByTheBoundsOfTheirCaches(t *testing.T) {
 	used, _ := o.add(change.Working, time.Hour)
 	o.prepare(used, o.base)
 	left := id.NewChange()
-	if err := os.WriteFile(filepath.Join(o.project.Top, "b.txt"), []byte(noise(50_000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(o.project.Top, "b.txt"), noise(50_000), 0o600)
 	_, next := workspacetest.Commit(t, o.project.Top)
 	o.prepare(left, next)
 	if err := o.Workspaces.Remove(t.Context(), left); err != nil {

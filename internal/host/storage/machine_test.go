@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/beneath"
+	"sallyport/internal/base/disk/disktest"
 )
 
 func TestOnlyFoldersOfThisHomesSocketsAreItsOwn(t *testing.T) {
@@ -22,9 +23,7 @@ func TestOnlyFoldersOfThisHomesSocketsAreItsOwn(t *testing.T) {
 		}
 	}
 	for _, path := range []string{filepath.Join(used, home, "notes.txt"), file} { // what is not a daemon's stays
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, "", 0o600)
 	}
 
 	users, anybodys := filepath.Join(dir, "users"), filepath.Join(dir, "anybodys") // others may look at what is for them; what they may write is not ours
@@ -92,16 +91,12 @@ func TestAFolderOfSocketsThatIsAnotherByNowStays(t *testing.T) {
 func TestAFolderOfMoreThanADaemonMakesIsNobodys(t *testing.T) {
 	folder := t.TempDir()
 	for i := range besidesMax {
-		if err := os.WriteFile(filepath.Join(folder, BundlePrefix+fmt.Sprint(i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(folder, BundlePrefix+fmt.Sprint(i)), "", 0o600)
 	}
 	if !silent(t.Context(), folder) {
 		t.Error("as many as are looked at")
 	}
-	if err := os.WriteFile(filepath.Join(folder, BundlePrefix+"more"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(folder, BundlePrefix+"more"), "", 0o600)
 	if silent(t.Context(), folder) || silent(t.Context(), folder+" that is absent") {
 		t.Error("one more, or none, is taken for a dead daemon's")
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/inside/adapter"
 	"sallyport/internal/port/agent"
 )
@@ -24,9 +25,7 @@ func hooked(t *testing.T, hooks map[string]string, turn func(ctx context.Context
 	t.Helper()
 	dir := t.TempDir()
 	for name, script := range hooks {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(dir, name), "#!/bin/sh\n"+script+"\n", 0o755)
 	}
 	p := &played{turn: turn, steers: true}
 	in, host := io.Pipe()
@@ -177,9 +176,7 @@ func TestWordsInTheMiddleOfATurnDoNotPassAHookBy(t *testing.T) {
 	began := make(chan bool, 2)
 	gate := make(chan struct{})
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "on-message"), []byte("#!/bin/sh\necho '{}'\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "on-message"), "#!/bin/sh\necho '{}'\n", 0o755)
 	p := &played{steers: true, turn: func(context.Context, string, agent.Show) (string, error) {
 		began <- true
 		<-gate

@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/rapidtest"
 	"sallyport/internal/port/agent"
 )
@@ -162,9 +162,7 @@ func TestTheEndOfATurnFitsALineThatIsHeard(t *testing.T) {
 
 func TestAHookHasATimeToAnswerIn(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, onMessage), []byte("#!/bin/sh\nsleep 300\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, onMessage), "#!/bin/sh\nsleep 300\n", 0o755)
 	text := "hello"
 	_, err := hooks{dir: dir, within: 20 * time.Millisecond}.ask(t.Context(), asked{Hook: onMessage, Text: &text})
 	if err == nil || err.Error() != "the hook on-message failed: it did not end within 20ms" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/release"
 	"sallyport/internal/port/rehearsal"
 )
@@ -73,9 +74,7 @@ func TestWhatACandidateFailsInIsTold(t *testing.T) {
 				text = strings.Replace(text, "# "+c.at, c.does, 1)
 			}
 			from := t.TempDir()
-			if err := os.WriteFile(filepath.Join(from, release.Program), []byte(strings.ReplaceAll(text, "%HOME%", home)), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(from, release.Program), strings.ReplaceAll(text, "%HOME%", home), 0o755)
 			folder := release.In(home, disk.Ops{})
 			is, err := folder.Put(from, release.Release{Build: "candidate"})
 			if err == nil {
@@ -103,9 +102,7 @@ func TestWhatACandidateFailsInIsTold(t *testing.T) {
 					return 0, false, errors.Join(err, err2)
 				}
 			}
-			if err := os.WriteFile(filepath.Join(home, database), []byte("rows"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(home, database), "rows", 0o600)
 			if err := r.keep(); err != nil {
 				t.Fatal(err)
 			}
@@ -146,9 +143,7 @@ func TestWhatACandidatePrintsIsBounded(t *testing.T) {
 func TestACredentialIsADummy(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("THERE", "as it is")
-	if err := os.WriteFile(filepath.Join(home, "sallyport.yaml"), []byte("agents: {x: {key: $ABSENT_KEY}, y: {key: $THERE}}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(home, "sallyport.yaml"), "agents: {x: {key: $ABSENT_KEY}, y: {key: $THERE}}\n", 0o600)
 	env, err := environment(home)
 	all := strings.Join(env, "\n") + "\n"
 	if err != nil || !strings.Contains(all, "\nABSENT_KEY=dummy\n") || strings.Contains(all, "THERE=dummy") || !strings.Contains(all, rehearsal.Variable+"=1\n") {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -41,9 +42,7 @@ func TestWhoIsInADomainLooksIntoNobodyOutsideAndMovesFilesAsBefore(t *testing.T)
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(from, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, from, "", 0o644)
 		var entered, read, moved error
 		done := make(chan struct{})
 		go func() {

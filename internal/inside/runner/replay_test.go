@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent"
 )
 
@@ -81,9 +82,7 @@ func TestAProgramIsFoundInItsOwnPathOnly(t *testing.T) {
 	t.Chdir(dir)
 	t.Setenv("PATH", dir)
 	for name, mode := range map[string]os.FileMode{"tool": 0o755, "text": 0o644} {
-		if err := os.WriteFile(name, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, name, "", mode)
 	}
 	for _, row := range []struct {
 		name, path, dir string

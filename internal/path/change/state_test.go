@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // all is every state a change can be stored in.
@@ -99,9 +101,7 @@ func TestDocsDrawTheStates(t *testing.T) {
 	b.WriteString("```\n")
 	const path = "../../../docs/states/change.md"
 	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, b.String(), 0o644)
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != b.String() {

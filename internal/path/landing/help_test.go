@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
@@ -355,12 +356,7 @@ func unchanged(t tb, r repo, before picture) {
 
 func put(t tb, path, body string, perm os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(body), perm); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, body, perm)
 	if err := os.Chmod(path, perm); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 )
 
@@ -270,9 +271,7 @@ func TestAPackIsNamedBeforeItsIndex(t *testing.T) {
 		for n := range 8 {
 			name := fmt.Sprintf("pack-%d%s", n, ext)
 			want = append(want, name)
-			if err := os.WriteFile(filepath.Join(dir, "aside/pack", name), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(dir, "aside/pack", name), "", 0o600)
 		}
 	}
 	half, folder := filepath.Join(dir, "aside/pack/tmp_pack_1"), filepath.Join(dir, "aside/pack/pack-9.pack")
@@ -319,9 +318,7 @@ func TestGitIsToldTheStampOfAFileOnlyWhereAnEditWouldChangeIt(t *testing.T) {
 		"other bytes, just come": {"2", 0, false},
 	} {
 		at := filepath.Join(dir, name)
-		if err := os.WriteFile(at, []byte(c.body), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, at, c.body, 0o644)
 		if stamp := time.Now().Add(-c.age); c.age != 0 {
 			if err := os.Chtimes(at, stamp, stamp); err != nil {
 				t.Fatal(err)
@@ -348,9 +345,7 @@ func TestAsRootAFileIsGivenToItsOwnerAndItsGroup(t *testing.T) {
 		t.Skip("needs root")
 	}
 	at := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(at, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, at, "", 0o600)
 	for _, was := range [][2]int{{0, 0}, {54321, 0}, {0, 54322}, {54321, 54322}} {
 		var st unix.Stat_t
 		err := errors.Join(os.Lchown(at, was[0], was[1]), chown(unix.AT_FDCWD, at, 54321, 54322), unix.Lstat(at, &st))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/project"
@@ -122,9 +123,7 @@ func TestABaseNearAFitOneIsJudgedByWhatDiffers(t *testing.T) {
 	commit := func(add map[string]string, remove ...string) git.OID {
 		t.Helper()
 		for name, text := range add {
-			if err := os.WriteFile(filepath.Join(p.Top, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(p.Top, name), text, 0o644)
 		}
 		for _, name := range remove {
 			if err := os.Remove(filepath.Join(p.Top, name)); err != nil {

@@ -2,12 +2,12 @@ package project_test
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"sallyport/internal/base/conversion"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	wt "sallyport/internal/path/workspace/workspacetest"
 )
@@ -18,12 +18,7 @@ func TestAPersonWhoCommitsAndPacksMeanwhileHasEveryBaseCopied(t *testing.T) {
 	p, _ := wt.Project(t, base)
 	for _, name := range []string{"maintenance.lock", "tmp_obj_x", "stray", "pack/tmp_pack_x", "pack/multi-pack-index.lock", "ab/tmp_obj_y", "../gc.pid"} {
 		path := filepath.Join(p.CommonDir, "objects", name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o444); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, "", 0o444)
 	}
 	stop, stopped, heads := make(chan struct{}), make(chan struct{}), make(chan git.OID, 1)
 	go func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/rule/policy"
 )
@@ -68,9 +69,7 @@ func TestACardIsToldInAConversation(t *testing.T) {
 		got := strings.Join(append(append([]string{about}, diff...), ask), "\n----\n") + "\n"
 		path := filepath.Join("testdata", "told_"+name+".golden")
 		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, path, got, 0o644)
 		}
 		want, err := os.ReadFile(path)
 		if err != nil || got != string(want) {

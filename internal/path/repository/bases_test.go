@@ -141,9 +141,7 @@ func TestCheckpointsOfAnOlderSallyportAreNotLostWithWhatTheyBorrowed(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(host.Path, "objects/info/alternates"), []byte(p.CommonDir+"/objects\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(host.Path, "objects/info/alternates"), p.CommonDir+"/objects\n", 0o644)
 	if err := os.RemoveAll(filepath.Join(host.Path, "bases")); err != nil {
 		t.Fatal(err)
 	}

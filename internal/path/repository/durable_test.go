@@ -19,18 +19,14 @@ func TestTheHostsRepositoryIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 	calls := disktest.Calls(t, func(dir string) {
 		p, _ := wt.Project(t, map[string]string{"a": "1\n"})
 		exclude := filepath.Join(p.CommonDir, "info", "exclude")
-		if err := os.WriteFile(exclude, []byte("left\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, exclude, "left\n", 0o644)
 		r := at(filepath.Join(dir, "repos"), repository.Config{})
 		host, err := r.Open(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		disktest.Say("made")
-		if err := os.WriteFile(exclude, []byte("other\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, exclude, "other\n", 0o644)
 		if _, err := r.Open(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}

@@ -57,9 +57,7 @@ func TestPacksOfTheHostBecomeFewAndHoldWhatTheyHeld(t *testing.T) {
 		t.Fatalf("%d packs, %v", len(held), err)
 	}
 	keep := strings.TrimSuffix(held[0], ".pack") + ".keep" // an import is about to name it
-	if err := os.WriteFile(keep, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, keep, "", 0o600)
 	if err := r.Tend(t.Context()); err != nil || files(t, host.Path, "objects/pack/*.pack") != 5 {
 		t.Fatalf("four packs and one that is kept became others, %v", err)
 	}

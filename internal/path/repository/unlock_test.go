@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/path/repository"
@@ -26,9 +27,7 @@ func TestALockThatNobodyHoldsGoesAndNoOther(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, "", 0o600)
 		return path
 	}
 	there := func(path string) bool { _, err := os.Lstat(path); return err == nil }

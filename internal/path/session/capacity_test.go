@@ -1,11 +1,11 @@
 package session_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/session"
 )
 
@@ -35,12 +35,7 @@ func TestRoomIsWhatTheKernelSaysAndLittleWhereItSaysNothing(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(root, name), text, 0o644)
 	}
 	if r := session.RoomHere(root); r.Sessions != 10 || !strings.Contains(r.Short, "meminfo") {
 		t.Errorf("without a kernel: %+v", r)

@@ -224,16 +224,12 @@ func TestHalfALineOfACrashedDaemonIsNoObstacle(t *testing.T) {
 		t.Errorf("%q, %v", words, err)
 	}
 	text := `{"at":"2026-01-01T00:00:00Z","stream":"stdout","text":"whole"}` + "\n" + `{"at":"2026-01-01T00:00:00Z","str`
-	if err := os.WriteFile(filepath.Join(dir, "transcript.jsonl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "transcript.jsonl"), text, 0o600)
 	if words, err := session.LastWords(dir); words != "whole" || err != nil {
 		t.Errorf("%q, %v", words, err)
 	}
 	huge := `{"at":"2026-01-01T00:00:00Z","stream":"stdout","text":"` + strings.Repeat("ü", 8000) + `"}` + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "transcript.jsonl"), []byte(huge), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "transcript.jsonl"), huge, 0o600)
 	if words, err := session.LastWords(dir); len(words) > 2<<10 || len(words) < 2000 || strings.Trim(words, "ü") != "" || err != nil {
 		t.Errorf("%d bytes, %v", len(words), err)
 	}
@@ -272,9 +268,7 @@ func TestTheEnvironmentIsMadeNotInherited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(top, "requirements.txt"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(top, "requirements.txt"), "", 0o644)
 	spec, err := session.Environment(t.Context(), session.Surroundings{
 		Owner: sandbox.Owner{UID: 1, GID: 2}, Home: filepath.Dir(top), Top: top, Shares: []string{data}, Profiles: []string{"go", "go"},
 		Path: filepath.Join(data, "bin") + ":" + root + "/home/ann/bin:/usr/games:relative:/usr/bin",

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/secret"
@@ -139,9 +140,7 @@ func TestAProgramThatFillsItsPipeAndNeverReadsHoldsNobodyUp(t *testing.T) {
 	if d := s.Violated(t.Context(), broken); d != (session.Delivery{}) {
 		t.Errorf("%+v", d)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "end"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(folder, "end"), "", 0o644)
 	s.over(t)
 }
 
@@ -155,9 +154,7 @@ func TestAProgramThatClosesItsStdinIsNotWaitedFor(t *testing.T) {
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "end"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(folder, "end"), "", 0o644)
 	s.over(t)
 }
 

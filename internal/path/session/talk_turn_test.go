@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/sandbox"
@@ -217,9 +217,7 @@ func TestTheLastWordsOfATurnAreTheAgentsLastWords(t *testing.T) {
 				text, _ := json.Marshal(session.Line{Stream: "stdout", Text: strings.TrimSuffix(line, "\n")})
 				raw.Write(append(text, '\n'))
 			}
-			if err := os.WriteFile(filepath.Join(dir, "transcript.jsonl"), []byte(raw.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(dir, "transcript.jsonl"), raw.String(), 0o600)
 			if got, err := session.LastWords(dir); err != nil || got != c.want {
 				t.Errorf("%q, %v; want %q", got, err, c.want)
 			}
@@ -241,9 +239,7 @@ func TestTheEndOfATranscriptIsWholeLinesInBounds(t *testing.T) {
 		}
 	}
 	raw.WriteString(`{"at":"half a li`)
-	if err := os.WriteFile(filepath.Join(dir, "transcript.jsonl"), []byte(raw.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "transcript.jsonl"), raw.String(), 0o600)
 	got, err := session.Tail(dir, 100)
 	if err != nil || len(got) > 100 || got != "[sent tell tell-1]\nline 999 "+long+"\n[sent tell tell-1]" || strings.Contains(got, "turn_end") {
 		t.Errorf("%d bytes: %q, %v", len(got), got, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/session"
 )
 
@@ -21,9 +22,7 @@ func TestALongTranscriptIsPutAside(t *testing.T) {
 	}
 	turn() // there is none yet
 	for _, c := range []struct{ text, kept, aside string }{{"short", "short", ""}, {"longer", "", "longer"}, {"longest", "", "longest"}} {
-		if err := os.WriteFile(now, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, now, c.text, 0o600)
 		turn()
 		kept, _ := os.ReadFile(now)
 		aside, _ := os.ReadFile(old)

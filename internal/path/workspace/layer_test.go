@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
@@ -309,9 +310,7 @@ func TestNothingIsEvictedAsLongAsARecordCannotBeRead(t *testing.T) {
 	m := workspace.New(workspace.Config{Root: root, Strategy: workspace.Overlay})
 	h := newHistory(t)
 	h.prepare(m, "chg-00000001", h.Commit(wt.Many(3)))
-	if err := os.WriteFile(filepath.Join(root, "workspaces", "chg-00000001", "workspace.json"), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(root, "workspaces", "chg-00000001", "workspace.json"), "{", 0o644)
 	if _, err := m.Layers.Evict(gittest.Context(t), 0, 0); err == nil || !strings.Contains(err.Error(), "chg-00000001") {
 		t.Errorf("said %v", err)
 	}

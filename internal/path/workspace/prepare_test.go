@@ -94,9 +94,7 @@ func withDescriptors(t *testing.T, most uint64, do func()) {
 func TestRemoveFollowsNoLink(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		outside := t.TempDir()
-		if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(outside, "kept"), "", 0o644)
 		w := prepare(t, m, base)
 		wt.Edit(t, w, wt.Symlink("out", outside), wt.Symlink("deep/out", outside))
 		if err := m.Remove(gittest.Context(t), w.Spec.Change); err != nil {
@@ -165,9 +163,7 @@ func TestAProjectThatBorrowsObjectsWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(top, ".git/objects/info/alternates"), []byte(rel+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(top, ".git/objects/info/alternates"), rel+"\n", 0o644)
 	wt.Files(t, top, map[string]string{"own": "1"})
 	p, head := wt.Commit(t, top)
 	m := workspace.New(workspace.Config{Root: filepath.Join(t.TempDir(), "state")})

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
@@ -202,9 +203,7 @@ func TestAnAgentThatRunsOnWhileItIsRestoredReachesNothingOfTheHost(t *testing.T)
 			if err := os.MkdirAll(filepath.Join(outside, filepath.Dir(name)), 0o777); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(outside, name), []byte("the host's\n"), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(outside, name), "the host's\n", 0o666)
 		}
 		before := wt.Photo(t, outside)
 		state := s.keep(t)

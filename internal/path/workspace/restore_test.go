@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
@@ -384,12 +385,7 @@ func TestNothingOutsideIsWrittenWhileNamesAreExchanged(t *testing.T) {
 			outside := t.TempDir()
 			for name := range base {
 				p := filepath.Join(outside, strings.TrimPrefix(name, "src/"))
-				if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(p, []byte("the host's\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				disktest.Put(t, p, "the host's\n", 0o600)
 			}
 			before := wt.Photo(t, outside)
 			state := s.keep(t)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/layer"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -87,9 +88,7 @@ func BenchmarkCheckInAWarmCacheLayer(b *testing.B) {
 	cache := "GOCACHE=" + filepath.Join(b.TempDir(), "gocache")
 	host := func(text string) {
 		path := filepath.Join(p.Top, "p0/p.go")
-		if err := os.WriteFile(path, []byte(files["p0/p.go"]+text+"\n"), 0o644); err != nil {
-			b.Fatal(err)
-		}
+		disktest.Put(b, path, files["p0/p.go"]+text+"\n", 0o644)
 		cmd := exec.Command("go", "vet", "./...")
 		cmd.Dir, cmd.Env = p.Top, append(os.Environ(), cache, "CGO_ENABLED=0", "GOFLAGS=", "GOTOOLCHAIN=local")
 		if out, err := cmd.CombinedOutput(); err != nil {

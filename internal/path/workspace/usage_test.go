@@ -1,11 +1,11 @@
 package workspace_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/path/workspace"
 	wt "sallyport/internal/path/workspace/workspacetest"
@@ -32,9 +32,7 @@ func TestWhatAWorkspaceTakesIsAllThatItsAgentWrote(t *testing.T) {
 			return u
 		}
 		before := measure()
-		if err := os.WriteFile(filepath.Join(w.Tree.GitDir, "hidden"), []byte(strings.Repeat("x", 3<<20)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(w.Tree.GitDir, "hidden"), strings.Repeat("x", 3<<20), 0o600)
 		if now := measure(); now.Held-before.Held < 3<<20 {
 			t.Errorf("3 MiB in the agent's own git count as %d", now.Held-before.Held)
 		}

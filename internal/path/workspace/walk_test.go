@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/workspace"
@@ -302,12 +303,7 @@ func TestWhatAnAgentPutsInItsOwnGitDirectoryIsSaidToBeLeftOut(t *testing.T) {
 		}
 		for _, name := range []string{"hooks/pre-commit", "info/exclude"} {
 			path := filepath.Join(w.Tree.GitDir, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte("12345"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, path, "12345", 0o755)
 		}
 		if d := walk(t, m, w); len(d.Changes) != 0 || !slices.Equal(d.LeftOver, []workspace.LeftOver{{".git", 2, 10}}) {
 			t.Errorf("found %q, left over %v", show(d), d.LeftOver)
@@ -327,9 +323,7 @@ func TestWhatAnAgentPutsInItsOwnGitDirectoryIsSaidToBeLeftOut(t *testing.T) {
 func TestTheProjectsOwnExcludeIsHonoured(t *testing.T) {
 	everyWay(t, func(t *testing.T, m *workspace.Manager) {
 		p, head := wt.Project(t, base)
-		if err := os.WriteFile(filepath.Join(p.GitDir, "info", "exclude"), []byte("mine\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(p.GitDir, "info", "exclude"), "mine\n", 0o644)
 		w, err := m.Prepare(gittest.Context(t), workspace.Spec{Change: "chg-00000001", Project: p, Base: head, Owner: wt.Self()})
 		if err != nil {
 			t.Fatal(err)

@@ -15,9 +15,7 @@ import (
 // TestWhatAnAgentPutsInThePlaceOfAFileHoldsNobodyUp holds that an agent cannot keep every later session of it from beginning.
 func TestWhatAnAgentPutsInThePlaceOfAFileHoldsNobodyUp(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, outside, "kept", 0o600)
 	traps := map[string]func(path string) error{
 		"nothing":  func(string) error { return nil },
 		"a file":   func(path string) error { return os.WriteFile(path, []byte("old"), 0o600) },

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // inspected is a door that looks into api.example.com, and what trusts it.
@@ -135,9 +137,7 @@ func TestABundleHasTheMachinesAuthoritiesAndOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "roots.pem")
-	if err := os.WriteFile(file, theirs.PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, file, theirs.PEM(), 0o600)
 	t.Setenv("SSL_CERT_FILE", file)
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca.Bundle()) {

@@ -323,9 +323,7 @@ func TestAHalfWrittenRenewalIsNone(t *testing.T) {
 			t.Fatalf("left %q", p.left())
 		}
 		half := filepath.Join(filepath.Dir(p.file()), p.left()[0])
-		if err := os.WriteFile(half, []byte(p.kept()[:40]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, half, p.kept()[:40], 0o600)
 		p.vendor.taken = "renewal-token-0"
 		if pass, err := p.open().Present(t.Context()); err != nil || pass.Token.Empty() || len(p.left()) != 0 {
 			t.Errorf("%q, %v; left %q", pass.Token.Reveal(), err, p.left())
@@ -470,9 +468,7 @@ func TestALoginIsItsUsersAloneAndHoldsOne(t *testing.T) {
 
 func TestAnAPIKeyOfCodexIsNoLogin(t *testing.T) {
 	p := settle(t, "codex")
-	if err := os.WriteFile(p.file(), []byte(`{"OPENAI_API_KEY":"sk-Tulip4711","tokens":null}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, p.file(), `{"OPENAI_API_KEY":"sk-Tulip4711","tokens":null}`, 0o600)
 	if err := p.open().Check(); !errors.Is(err, credential.ErrMissing) || !strings.Contains(err.Error(), "with an API key") || strings.Contains(err.Error(), "Tulip") {
 		t.Error(err)
 	}
@@ -536,9 +532,7 @@ func TestARenewalIsOnTheDiskBeforeItTakesThePlaceOfWhatWasThere(t *testing.T) {
 		v := &vendor{taken: "renewal-token-0", span: time.Hour}
 		all := login.New(login.Options{Client: &http.Client{Transport: v}, UID: os.Getuid(), Getenv: func(string) string { return dir }})
 		file := filepath.Join(dir, ".credentials.json")
-		if err := os.WriteFile(file, []byte(`{"claudeAiOauth":{"accessToken":"a","refreshToken":"renewal-token-0","expiresAt":1}}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, file, `{"claudeAiOauth":{"accessToken":"a","refreshToken":"renewal-token-0","expiresAt":1}}`, 0o600)
 		l, err := all.Of("claude")
 		if err == nil {
 			_, err = l.Present(t.Context())

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/sandbox"
 )
@@ -76,9 +77,7 @@ func TestAProgramIsFoundByThePathOfItsImage(t *testing.T) {
 		m.program(t, "home/.state/images/0123456789abcdef/root/"+path, "")
 	}
 	card := `{"path": "/srv:/opt/x/bin:/workspace/bin:/tmp:/usr/lib/own/bin:/usr/bin/../../tmp:relative"}`
-	if err := os.WriteFile(filepath.Join(filepath.Dir(m.Image), "image.json"), []byte(card), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(filepath.Dir(m.Image), "image.json"), card, 0o600)
 	if want, got := append([]string{"/opt/x/bin", "/usr/lib/own/bin"}, filepath.SplitList(m.Path)...), m.Folders(); !slices.Equal(got, want) {
 		t.Errorf("programs are looked up in %q, not %q", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -40,12 +41,7 @@ func (m machine) program(t *testing.T, path, text string) {
 
 func (m machine) file(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(m.at(path)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(m.at(path), []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, m.at(path), text, mode)
 }
 
 func (m machine) link(t *testing.T, path, to string) {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/rule/trust"
 )
 
@@ -42,9 +43,7 @@ func TestWhatAnInterruptedRestartLeftIsEndedBeforeTheNext(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = syscall.Kill(-left.Process.Pid, syscall.SIGKILL); _ = left.Wait() })
 		child := pidIn(t, filepath.Join(at.Project.Top, change))
-		if err := os.WriteFile(record, []byte(strconv.Itoa(left.Process.Pid)+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, record, strconv.Itoa(left.Process.Pid)+"\n", 0o600)
 		if err := h.Restart(t.Context(), restart, at); err != nil {
 			t.Fatal(err)
 		}
@@ -52,9 +51,7 @@ func TestWhatAnInterruptedRestartLeftIsEndedBeforeTheNext(t *testing.T) {
 			t.Errorf("%s: it runs: %v, its child %v", change, runs(left.Process.Pid), runs(child))
 		}
 	}
-	if err := os.WriteFile(record, nil, 0o600); err != nil { // the daemon died before the shell began
-		t.Fatal(err)
-	}
+	disktest.Put(t, record, "", 0o600) // the daemon died before the shell began
 	if err := h.Restart(t.Context(), restart, at); err != nil {
 		t.Error(err)
 	}

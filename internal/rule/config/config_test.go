@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/mount"
@@ -270,9 +271,7 @@ func TestTheSchemasInTheDocsAreTheseOfTheCode(t *testing.T) {
 		}
 		file := filepath.Join("..", "..", "..", "docs", "schema", name+".json")
 		if os.Getenv("UPDATE_DOCS") != "" {
-			if err := os.WriteFile(file, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, file, want, 0o644)
 		}
 		got, err := os.ReadFile(file)
 		if err != nil || string(got) != string(want) {
@@ -395,9 +394,7 @@ var commented = regexp.MustCompile(`(?m)^#( *[a-z_]+:.*)$`)
 func TestTheFilesOfANewHomeSayTheDefaults(t *testing.T) {
 	home := t.TempDir()
 	for _, f := range config.NewHome() {
-		if err := os.WriteFile(filepath.Join(home, f.Name), []byte(f.Text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(home, f.Name), f.Text, 0o600)
 	}
 	got := config.Look(home)
 	if len(got.Unloaded()) > 0 || !reflect.DeepEqual(got.Policy().Judgement(), policy.Default()) || !reflect.DeepEqual(got.Sallyport(), config.Sallyport{}) || got.Policy().Approvals.Rules() != (right.Rules{}) {
@@ -467,9 +464,7 @@ func TestAHomeWithoutFilesHasDefaultsAndABrokenOneIsRefused(t *testing.T) {
 	}
 	home = t.TempDir()
 	name := filepath.Join(home, config.PolicyFile)
-	if err := os.WriteFile(name, []byte("x: 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, name, "x: 1\n", 0o600)
 	if _, err := config.Open(home, disk.Ops{}); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), name+":1:1: x:") {
 		t.Errorf("got %v", err)
 	}
@@ -506,9 +501,7 @@ func TestAPlanThatIsNotThereIsNoEmptyPlan(t *testing.T) {
 	if _, err := config.LoadPlan(name); problem.KindOf(err) != problem.Usage || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("got %v", err)
 	}
-	if err := os.WriteFile(name, []byte("allowed_areas: [src]\nforbidden_areas: [src/gen, vendor]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, name, "allowed_areas: [src]\nforbidden_areas: [src/gen, vendor]\n", 0o600)
 	p, err := config.LoadPlan(name)
 	if err != nil || !reflect.DeepEqual(p, config.Plan{AllowedAreas: []config.Glob{"src"}, ForbiddenAreas: []config.Glob{"src/gen", "vendor"}}) {
 		t.Errorf("got %+v, %v", p, err)
@@ -588,9 +581,7 @@ func TestThePolicySaysWhoHasToApprove(t *testing.T) {
 		"approvals: {people: 2, self: refuse, cool_down: 5m}": {People: 2, NoSelf: true, CoolDown: 5 * time.Minute},
 	} {
 		home := t.TempDir()
-		if err := os.WriteFile(filepath.Join(home, config.PolicyFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(home, config.PolicyFile), text, 0o600)
 		if got := config.Look(home); len(got.Unloaded()) > 0 || got.Policy().Approvals.Rules() != want {
 			t.Errorf("%q: %+v, %+v", text, got.Policy().Approvals, got.Unloaded())
 		}

@@ -1,9 +1,9 @@
 package config
 
 import (
-	"os"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/stamp"
 )
 
@@ -12,9 +12,7 @@ func TestAFileIsJudgedAgainUnlessItsStampTellsItApart(t *testing.T) {
 	f := newFile(t.TempDir(), "words", func(_ string, data []byte) (string, error) { return string(data), nil })
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(f.path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, f.path, text, 0o600)
 	}
 	says := func(want string) {
 		t.Helper()

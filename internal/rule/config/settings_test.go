@@ -320,9 +320,7 @@ func TestAKilledProcessLeavesWhatLoadedLast(t *testing.T) {
 func TestWhatIsKeptIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 	calls := disktest.Calls(t, func(dir string) {
 		for name, text := range map[string]string{"policy.yaml": "paths_max: 7\n"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(dir, name), text, 0o600)
 		}
 		s, err := config.Open(dir, disk.Ops{})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
 	"sallyport/internal/rule/policy"
@@ -193,9 +194,7 @@ func TestAFileThatIsNoneIsNamed(t *testing.T) {
 func TestAHomesFilesAreRead(t *testing.T) {
 	home := t.TempDir()
 	for name, text := range map[string]string{config.SallyportFile: "changes: {at_once: 7}\n", config.PolicyFile: "paths_max: 7\n", "state.md": "---\nexecution_mode: interactive\n---\n"} {
-		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(home, name), text, 0o600)
 	}
 	h := config.Look(home)
 	if len(h.Unloaded()) > 0 || h.Sallyport().Changes.AtOnce != 7 || h.Policy().Judgement().PathsMax != 7 {

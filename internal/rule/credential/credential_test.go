@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/credential"
 	"sallyport/internal/rule/secret"
@@ -49,9 +50,7 @@ func ring(env map[string]string) (*credential.Ring, *secret.Scanner) {
 func TestAKeyIsFoundWhereItShouldBeAndNowhereElse(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "key")
-	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, file, key+"\n", 0o600)
 	given := credential.Keys{"A": secret.Hold("from-the-person-1"), "B": secret.Hold("from-the-person-2")}
 	for name, test := range map[string]struct {
 		env     map[string]string
@@ -119,9 +118,7 @@ func TestAKeysFileIsItsOwnersAloneAndHoldsOneKey(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o600)
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -159,9 +156,7 @@ func TestAKeysFileIsItsOwnersAloneAndHoldsOneKey(t *testing.T) {
 // The one check that a test as root alone would not see: root reads whatever belongs to whomever.
 func TestAKeysFileIsTakenFromItsUserAndFromRootOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte(key), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, key, 0o600)
 	mine := os.Getuid()
 	owners := []int{mine}
 	if mine == 0 {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // The lists in docs/metrics.md are between these and what follows them.
@@ -88,8 +90,6 @@ func TestTheDocsNameEveryMetricAndAlertAndNoOther(t *testing.T) {
 			continue
 		}
 		text = before + head + want + strings.TrimPrefix(rest, got)
-		if err := os.WriteFile(docsPath, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, docsPath, text, 0o644)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/zricethezav/gitleaks/v8/config"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // wholeLibrary has the library's rules, all of them compiled.
@@ -116,9 +118,7 @@ func TestTheTableIsThatOfTheRules(t *testing.T) {
 	}
 	text.WriteString("}\n")
 	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, file, text.String(), 0o644)
 		return
 	}
 	is, err := os.ReadFile(file)

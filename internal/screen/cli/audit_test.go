@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
 )
@@ -47,9 +48,7 @@ func checker(t *testing.T) string {
 		t.Fatalf("the page has no program of ten lines, but %d", lines)
 	}
 	path := filepath.Join(t.TempDir(), "check.py")
-	if err := os.WriteFile(path, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, program, 0o600)
 	return path
 }
 
@@ -79,9 +78,7 @@ func TestTheProgramOfTheDocsChecksAnExportAndFindsWhatWasAltered(t *testing.T) {
 	check := func(text string, from ...string) (string, bool) {
 		t.Helper()
 		path := filepath.Join(dir, "checked.jsonl")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o600)
 		out, err := exec.CommandContext(t.Context(), "python3", append([]string{program, path}, from...)...).CombinedOutput()
 		return strings.TrimSpace(string(out)), err == nil
 	}

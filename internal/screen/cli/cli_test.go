@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -550,9 +551,7 @@ func TestAHomeThatIsMistypedIsNotMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(top, "kept/sallyport.yaml"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(top, "kept/sallyport.yaml"), "", 0o600)
 	for home, said := range map[string]string{
 		"empty": "", "begun": "", "kept": "",
 		"nowhere": "there is no home at", "papers": "there is no home at", "project": "is a git repository and no home",

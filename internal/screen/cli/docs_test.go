@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
@@ -17,9 +19,7 @@ func TestDocsTellTheCommandsAsTheyAre(t *testing.T) {
 	const path = "../../../docs/cli.md"
 	want := Docs()
 	if *update || os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, want, 0o644)
 		return
 	}
 	got, err := os.ReadFile(path)

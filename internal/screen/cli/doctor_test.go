@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -31,9 +32,7 @@ func TestTheDoctorReadsTheHomesFiles(t *testing.T) {
 	d := newDaemon(t)
 	home := t.TempDir()
 	for name, text := range map[string]string{"sallyport.yaml": "limits: [\n", "policy.yaml": "no_such_key: 1\n"} {
-		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(home, name), text, 0o600)
 	}
 	got := d.doctor(home, nil)
 	for _, want := range []string{"MISSING sallyport.yaml: ", "MISSING policy.yaml: ", "no_such_key", "fix: ${EDITOR:-vi} "} {
@@ -52,9 +51,7 @@ func TestTheDoctorSaysWhatGoesOnInThePlaceOfAFile(t *testing.T) {
 	home := t.TempDir()
 	says := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(home, "policy.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(home, "policy.yaml"), text, 0o600)
 	}
 	says("paths_max: 7\n")
 	s, err := config.Open(home, disk.Ops{})

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/code"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/release"
 	"sallyport/internal/door/client"
@@ -37,9 +38,7 @@ func alone(t *testing.T, home string, words ...string) result {
 func putRelease(t *testing.T, home, says string, hours int) release.Release {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "sallyport"), []byte(says), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "sallyport"), says, 0o755)
 	noon := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	r, err := release.In(home, disk.Ops{}).Put(dir, release.Release{Build: says, Schema: 7, Built: noon.Add(-time.Duration(hours) * time.Hour)})
 	if err != nil {
@@ -172,9 +171,7 @@ func TestAReleaseThatIsNotWholeIsToldByItsFile(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("other"), 0o500); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, "other", 0o500)
 	}
 	if got := alone(t, home, "release", "show", spoilt.Digest[:12]); got.code != exitError || !strings.Contains(got.err, "release "+spoilt.Digest[:12]+" sallyport: changed") || got.out != "" {
 		t.Errorf("%+v", got)

@@ -293,9 +293,7 @@ func TestSystemdReadsAUnitAsItIsMeant(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(t.TempDir(), "sallyport-x.service")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o644)
 		cmd := exec.Command(analyze, "verify", "--man=no", path)
 		if user {
 			cmd = exec.Command(analyze, "--user", "verify", "--man=no", path)
@@ -305,9 +303,7 @@ func TestSystemdReadsAUnitAsItIsMeant(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "sallyport-x.service") || !strings.Contains(string(out), "not executable") {
 			t.Errorf("user %v: without the program it says %s, %v", user, out, err)
 		}
-		if err := os.WriteFile(self, []byte("#!/bin/sh\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, self, "#!/bin/sh\n", 0o755)
 		again := exec.Command(cmd.Args[0], cmd.Args[1:]...)
 		again.Env = cmd.Env
 		if out, err := again.CombinedOutput(); err != nil || len(out) > 0 {

@@ -3,12 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/rule/policy"
@@ -26,9 +26,7 @@ func TestRunHandsOnHowTheProgramIsWatched(t *testing.T) {
 	d := newDaemon(t)
 	d.accepted, d.detail = api.Change{ID: "chg-00000001"}, finalized()
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
-	if err := os.WriteFile(plan, []byte("allowed_areas: [src]\nforbidden_areas: [src/gen]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, plan, "allowed_areas: [src]\nforbidden_areas: [src/gen]\n", 0o600)
 	got := d.cli("run", "--request", "x", "--strategy", "shadow_workspace", "--messages", "--execution-mode", "interactive", "--plan", plan, "--forbid", "vendor", "--", "true")
 	if r := d.run; got.code != exitDone || r.Strategy != "shadow_workspace" || !r.Messages || r.ExecutionMode != "interactive" || fmt.Sprint(r.Allow, r.Forbid) != "[src] [vendor src/gen]" {
 		t.Errorf("exit %d asked %+v\n%s", got.code, d.run, got.err)
@@ -37,9 +35,7 @@ func TestRunHandsOnHowTheProgramIsWatched(t *testing.T) {
 	if got.code != exitUsage || !strings.Contains(got.err, "--allow and the allowed_areas of --plan") {
 		t.Errorf("two lists of what may change: exit %d %s", got.code, got.err)
 	}
-	if err := os.WriteFile(plan, []byte("allowed: [src]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, plan, "allowed: [src]\n", 0o600)
 	got = d.cli("run", "--request", "x", "--plan", plan, "--", "true")
 	if got.code != exitUsage || !strings.Contains(got.err, "plan.yaml:1:1: allowed: there is no such key") {
 		t.Errorf("a plan with an unknown key: exit %d %s", got.code, got.err)

@@ -1,23 +1,19 @@
 package cli
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // TestSettingsOfGitThatOnlyAVariableLeadsToAreNamed with the command that has sallyport's git read them, too.
 func TestSettingsOfGitThatOnlyAVariableLeadsToAreNamed(t *testing.T) {
 	home, other := t.TempDir(), t.TempDir()
 	for _, file := range []string{filepath.Join(home, ".config/git/config"), filepath.Join(other, "git/attributes"), filepath.Join(other, "mine")} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, file, "", 0o644)
 	}
 	for _, c := range []struct {
 		name, xdg, global string

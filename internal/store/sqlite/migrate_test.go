@@ -198,9 +198,7 @@ func TestAnEmptyFileGetsWhatTheMigrationsComeTo(t *testing.T) {
 	const head = "-- A database of this program before anything is written to it: what the migrations in schema/ come to. Written by `make docs`.\n\n"
 	want := head + dump(t, climbed)
 	if os.Getenv("UPDATE_DOCS") != "" {
-		if err := os.WriteFile("schema.sql", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, "schema.sql", want, 0o644)
 		return
 	}
 	if sqlite.Newest != want {

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/audit/audittest"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
@@ -133,9 +134,7 @@ func TestOnlyTheOwnerCanReadTheFiles(t *testing.T) {
 
 func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
-	if err := os.WriteFile(path, []byte(strings.Repeat("no database at all\n", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, strings.Repeat("no database at all\n", 1000), 0o600)
 	_, err := sqlite.Open(t.Context(), path, disk.Ops{})
 	if p := problem.Of(err); p.Kind != problem.Unavailable || !strings.Contains(p.Text, path) || p.Next == "" {
 		t.Errorf("%+v", p)

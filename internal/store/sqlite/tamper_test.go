@@ -13,6 +13,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite"
 )
@@ -217,9 +218,7 @@ func read(t *testing.T, path string) []byte {
 
 func put(t *testing.T, path string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, b, 0o600)
 }
 
 func TestALogThatWasCutOffIsStillKnownToBeWhenItHasGrownAgain(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/config"
@@ -81,12 +82,7 @@ func (h home) head(t *testing.T) git.OID {
 func (h home) write(t *testing.T, name, text string) {
 	t.Helper()
 	at := filepath.Join(h.top, name)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, at, text, 0o644)
 }
 
 func (h home) commit(t *testing.T) git.OID {

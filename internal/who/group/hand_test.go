@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/landing"
@@ -69,9 +70,7 @@ func TestHandEditsAreToldByPathAndKind(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(h.user, ".config/git"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(h.user, ".config/git/ignore"), []byte("*.swp\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(h.user, ".config/git/ignore"), "*.swp\n", 0o644)
 		}, nil},
 		"other files": {func() {
 			h.write(t, "groups/cody/AGENTS.md", "")

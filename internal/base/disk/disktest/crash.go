@@ -2,7 +2,8 @@
 //
 // Crash is for code in the test's own process: it panics instead of doing an
 // operation, or just after it. Killer is for a real process: it sends itself
-// SIGKILL. Both count operations from 0 in the order in which they begin.
+// SIGKILL. Both count operations from 0 in the order in which they begin. Put writes what a
+// test begins with.
 package disktest
 
 import (

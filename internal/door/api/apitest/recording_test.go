@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/door/api"
 )
 
@@ -43,9 +44,7 @@ func TestWhatThisVersionSaysIsRecorded(t *testing.T) {
 	switch {
 	case t.Failed() || bytes.Equal(was, text):
 	case os.Getenv("UPDATE_DOCS") != "":
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o600)
 	default:
 		t.Errorf("%s has not all that version %d says: make docs", path, api.Version)
 	}

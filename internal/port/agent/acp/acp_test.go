@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/acp"
@@ -31,9 +32,7 @@ func person(t *testing.T) (task agent.Task, modules string) {
 	}
 	for _, name := range []string{"claude-agent-acp", "gemini", "qwen", "codex-acp", "opencode", "mine"} {
 		program := filepath.Join(modules, "agents", name+".js")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, program, "#!/bin/sh\n", 0o755)
 		if err := os.Symlink("../node_modules/agents/"+name+".js", filepath.Join(root, "npm/bin", name)); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent"
 )
 
@@ -17,9 +18,7 @@ import (
 func toolProgram(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), agent.ToolsProgram)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, "#!/bin/sh\n", 0o755)
 	t.Setenv("PATH", filepath.Dir(path))
 	return path
 }
@@ -63,9 +62,7 @@ func TestTheHostsToolsAreAnMCPServerOfTheSession(t *testing.T) {
 // TestNoConversationHasToolsThatWaitForNobody is CH-096: they are off whatever a group says, and more by its runner.yaml.
 func TestNoConversationHasToolsThatWaitForNobody(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "claude-agent-acp")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, program, "#!/bin/sh\n", 0o755)
 	task := agent.Task{Agent: "claude", Chat: true, Off: []string{"Bash"}, Path: filepath.Dir(program), Home: t.TempDir(), Top: t.TempDir()}
 	p, err := New().Program(task)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/rule/stuck"
 )
@@ -54,9 +55,7 @@ func TestEachAgentIsToldItsModelAndNoKey(t *testing.T) {
 func TestAnAgentsFilesAreItsOwnWhateverStoodThere(t *testing.T) {
 	at := placed(t, "gemini", "")
 	outside := filepath.Join(t.TempDir(), "outside")
-	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, outside, "kept", 0o600)
 	settings := filepath.Join(at.home, ".gemini/settings.json")
 	if err := os.Mkdir(filepath.Dir(settings), 0o700); err != nil {
 		t.Fatal(err)

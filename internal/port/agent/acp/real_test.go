@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/acp"
 	"sallyport/internal/port/agent/agenttest"
@@ -151,9 +152,7 @@ func TestTheRealClaudeIsNotLedToAnotherModelByARepository(t *testing.T) {
 	if err := os.MkdirAll(".claude", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(".claude/settings.json", []byte(settings), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, ".claude/settings.json", settings, 0o644)
 
 	order.Denied = []string{"edit"}
 	model.Converse("", modeltest.Do(modeltest.Write(filepath.Join(dir, "a.txt"), "no\n")), modeltest.Say("Well."))

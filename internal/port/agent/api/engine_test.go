@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest"
 	"sallyport/internal/port/agent/agenttest/modeltest"
@@ -316,9 +317,7 @@ func TestAKilledSessionGoesOnExactlyWhereItWas(t *testing.T) {
 		}
 		kill()
 		<-done
-		if err := os.WriteFile(filepath.Join(d.engine.Home, ".sallyport/api.json"), kept, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(d.engine.Home, ".sallyport/api.json"), kept, 0o600)
 
 		d.order.Resumed, d.order.Model = &agent.Resumed{Why: "the daemon died"}, ""
 		again := d.open(killed.Session())
@@ -367,9 +366,7 @@ func TestACallWithoutAResultGetsOneWhenTheSessionGoesOn(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(d.engine.Home, ".sallyport"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(d.engine.Home, ".sallyport/api.json"), []byte(kept), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(d.engine.Home, ".sallyport/api.json"), kept, 0o600)
 		d.order.Resumed = &agent.Resumed{Why: "killed"}
 		c := d.open("api-1")
 		d.model.Converse("", modeltest.Say("On."))
@@ -394,9 +391,7 @@ func TestWhatIsKeptAndCannotBeReadIsNoConversation(t *testing.T) {
 	for _, text := range []string{"", "{", `{"session":"api-1","said":[{"role":"god"}]}`, `{"session":"api-1","said":7}`} {
 		path := filepath.Join(d.engine.Home, ".sallyport/api.json")
 		_ = os.MkdirAll(filepath.Dir(path), 0o700)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o600)
 		if d.open("api-1").Loaded() {
 			t.Errorf("%q is a conversation", text)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent/agenttest"
 )
 
@@ -35,9 +36,7 @@ func bench(t *testing.T) (w *workshop, outside string) {
 		dir + "/deep/a/b/c/d.txt": "A deep\n", dir + "/.git/config": "func A\n", dir + "/long.txt": strings.Repeat("x", 10_000) + "\nlast\n",
 		dir + "/many.txt": numbered(5000), dir + "/huge.txt": strings.Repeat("0123456789abcde\n", editBytesMax/16+1), dir + "/bad.txt": "a\xffb\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, name, text, 0o644)
 	}
 	for name, to := range map[string]string{"out": outside, "outdir": top, "in": "src/a.go", "indir": "src", "loop": "loop"} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest"
@@ -21,9 +22,7 @@ func task(t *testing.T) agent.Task {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "codex"), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(bin, "codex"), "#!/bin/sh\n", 0o755)
 	return agent.Task{Agent: "codex", Text: "do it", Home: t.TempDir(), Top: t.TempDir(), Path: bin + ":/usr/bin:/bin"}
 }
 

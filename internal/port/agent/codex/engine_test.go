@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest"
 	"sallyport/internal/port/agent/agenttest/modeltest"
@@ -80,9 +81,7 @@ args = ["-c", "touch ` + ran + `-mcp; exec cat"]
 		if err := os.MkdirAll(".codex", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(".codex", name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(".codex", name), text, 0o644)
 	}
 	show := &agenttest.Shown{}
 	talk, err := codex.Engine{}.Open(t.Context(), agent.Order{

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest"
@@ -27,12 +28,7 @@ func person(t *testing.T) (task agent.Task, tool string) {
 		filepath.Join(task.Top, "sub/fix.sh"):    "#!/bin/sh\n",
 		filepath.Join(task.Top, "top.sh"):        "#!/bin/sh\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, text, 0o755)
 	}
 	return task, filepath.Join(root, "opt/tool")
 }
@@ -81,15 +77,11 @@ func TestACommandOfTheSystemIsTheImages(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(task.Image, "usr/bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(task.Image, "usr/bin/tool"), nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(task.Image, "usr/bin/tool"), "", 0o755)
 	if p, err := command.New().Program(task); err != nil || p.Argv[0] != "/usr/bin/tool" || len(p.Binds) > 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if err := os.WriteFile(filepath.Join(task.Image, "usr/bin/script"), []byte("#!/usr/bin/env tool\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(task.Image, "usr/bin/script"), "#!/usr/bin/env tool\n", 0o755)
 	for name, says := range map[string]string{"env": `the command "env"`, "script": `what the command "script" needs`} {
 		task.Argv = []string{name}
 		_, err := command.New().Program(task)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // TestADevAgentThatGoesOnDoesNothingTwice holds it for what an interrupted session had done, and for nothing else.
@@ -15,9 +17,7 @@ func TestADevAgentThatGoesOnDoesNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := os.WriteFile(filepath.Join(top, "gone"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(top, "gone"), "", 0o600)
 	for _, d := range []*dev{{}, {again: true}, {again: true}} {
 		for _, line := range []string{"one", "two"} {
 			if err := d.change(root, "append", "list", line); err != nil {

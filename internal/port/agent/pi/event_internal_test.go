@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // told are the types of the events in a text, and why it ended.
@@ -196,9 +198,7 @@ func TestOnlyWhatIsHalfWrittenIsCut(t *testing.T) {
 		"nothing but its end": {"\n", "\n", false},
 	} {
 		path := t.TempDir() + "/s.jsonl"
-		if err := os.WriteFile(path, []byte(test.is), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, test.is, 0o600)
 		if err := mend(path); errors.Is(err, os.ErrNotExist) != test.none || err != nil && !test.none {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -2,12 +2,12 @@ package pi_test
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/agenttest"
@@ -17,9 +17,7 @@ import (
 // task is for somebody who has a program of this name in PATH.
 func task(t *testing.T) agent.Task {
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "pi"), []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(bin, "pi"), "#!/bin/sh\n", 0o755)
 	return agent.Task{Agent: "pi", Text: "do it", Home: t.TempDir(), Top: t.TempDir(), Path: bin + ":/usr/bin:/bin"}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/rehearsal"
 	"sallyport/internal/port/sandbox"
@@ -111,9 +112,7 @@ func TestWhatAProgramLeavesBehindGoes(t *testing.T) {
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sallyport")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, path, "#!/bin/sh\n"+text+"\n", 0o755)
 	return path
 }
 

@@ -141,9 +141,7 @@ func TestAMachineThatGivesFewDescriptorsHasSandboxesToo(t *testing.T) {
 // machine has failed is tried again at the first of them, which must not be one that runs as root.
 func TestASandboxOfRootsHasAUIDOfItsOwnAlsoWhereTheProbeFailed(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "bwrap"), "#!/bin/sh\nexit 1\n", 0o755)
 	for name, path := range map[string]string{"a bubblewrap that starts nothing": dir, "none": filepath.Join(dir, "none")} {
 		r, err := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir(), Path: path}).Probe(t.Context())
 		if err == nil || r.OwnUID != (os.Geteuid() == 0) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/port/sandbox"
 )
 
@@ -118,9 +119,7 @@ func TestLimitsAreWrittenToControlGroupsOfEitherVersionAndReadFromThem(t *testin
 				t.Error("a limit was broken before anything ran")
 			}
 			for pattern, text := range row.broken {
-				if err := os.WriteFile(one(pattern), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				disktest.Put(t, one(pattern), text, 0o644)
 			}
 			if peak, yes := g.outOfMemory(); !yes || peak != 67100000 {
 				t.Errorf("memory: %d, %v", peak, yes)
@@ -148,9 +147,7 @@ func TestAGroupThatIsMadeBeforeAnythingIsHandedDownIsLimitedAllTheSame(t *testin
 		t.Fatal(err)
 	}
 	control := filepath.Join(home, "cgroup.subtree_control")
-	if err := os.WriteFile(control, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, control, "", 0o644)
 	l := layout{unified: home}
 	l.kind.memory, l.kind.pids = cgroup2, cgroup2
 	ops := disk.Ops{Around: func(op string, do func() error) error {
@@ -183,9 +180,7 @@ func TestOnlyWhoRanIsLookedAt(t *testing.T) {
 	dir := t.TempDir()
 	g := groups{unified: dir}
 	count := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, "cpu.stat"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(dir, "cpu.stat"), text, 0o644)
 	}
 	var used time.Duration
 	looks := func(want bool) {

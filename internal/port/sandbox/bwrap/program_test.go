@@ -35,9 +35,7 @@ func newPair(t *testing.T, content []byte) pair {
 	}
 	p := pair{filepath.Join(dir, "sallyport"), filepath.Join(dir, "sallyport-runner")}
 	for path, raw := range map[string][]byte{p.self: own, p.runner: content} {
-		if err := os.WriteFile(path, raw, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, path, raw, 0o755)
 	}
 	return p
 }
@@ -226,9 +224,7 @@ func TestNoSignalFromInsideEndsInit(t *testing.T) {
 			t.Fatal(exit, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "stop"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Put(t, filepath.Join(dir, "stop"), "", 0o644)
 	if exit, err := p.Wait(); err != nil || exit.Code != 3 {
 		t.Fatal(exit, err)
 	}

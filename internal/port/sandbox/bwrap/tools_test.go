@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/agent/command"
@@ -41,9 +42,7 @@ func newWorkbench(t *testing.T, files map[string]string) workbench {
 			t.Fatal(err)
 		}
 		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(top, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(top, name), text, 0o644)
 		}
 	}
 	who := owner()

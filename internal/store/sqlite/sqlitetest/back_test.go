@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // TestAWayBackThatTakesTooMuchOrTooLittleIsNoticed spoils a database that went back in each way, and one in none.
@@ -58,9 +60,7 @@ func TestAWayBackThatTakesTooMuchOrTooLittleIsNoticed(t *testing.T) {
 		dir := t.TempDir()
 		b := Back{After: filepath.Join(dir, "after"), Snapshot: filepath.Join(dir, "snapshot"), Trial: filepath.Join(dir, "trial")}
 		for name, text := range image {
-			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			disktest.Put(t, filepath.Join(dir, name), text, 0o600)
 		}
 		runs(t, b.After, spoils)
 		faults := b.faults(t)

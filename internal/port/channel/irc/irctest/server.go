@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sallyport/internal/base/disk/disktest"
 )
 
 // Server is a real server, and the services beside it, in a folder of its own.
@@ -71,9 +73,7 @@ func folder(t *testing.T, files map[string]string) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		disktest.Put(t, filepath.Join(dir, name), strings.ReplaceAll(text, "DIR", dir), 0o600)
 	}
 	if os.Getuid() == 0 {
 		for _, path := range append([]string{dir}, names(files, dir)...) {
