@@ -3,6 +3,7 @@ package channel
 import (
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"sallyport/internal/base/inert"
@@ -95,4 +96,12 @@ func breakAt(text string, end int) (at, next int) {
 		return i, i + 1
 	}
 	return end, end
+}
+
+// Units is how long a text is in UTF-16, as some platforms count.
+func Units(text string) (n int) {
+	for _, r := range text {
+		n += max(utf16.RuneLen(r), 1)
+	}
+	return n
 }

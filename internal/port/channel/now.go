@@ -1,6 +1,9 @@
 package channel
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Now is what messages go out by: a session, or its token. The zero value is none.
 type Now[T comparable] struct {
@@ -23,4 +26,15 @@ func (n *Now[T]) Session() (T, error) {
 		return n.is, ErrAway
 	}
 	return n.is, nil
+}
+
+// While runs a session, and takes away at its end what there was of it. It returns nil once ctx has ended.
+func (n *Now[T]) While(ctx context.Context, session func() error) error {
+	err := session()
+	var none T
+	n.Set(none)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }

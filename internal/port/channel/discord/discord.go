@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-	"unicode/utf16"
 
 	"sallyport/internal/base/problem"
 	"sallyport/internal/port/channel"
@@ -58,21 +57,11 @@ func (d *driver) Can() channel.Can {
 }
 
 // length is how Discord counts a text, with what keeps it from being markup.
-func length(text string) (n int) {
-	for _, r := range escape(text) {
-		n += max(utf16.RuneLen(r), 1)
-	}
-	return n
-}
+func length(text string) int { return channel.Units(escape(text)) }
 
 // Run listens until ctx ends.
 func (d *driver) Run(ctx context.Context, l channel.Listener) error {
-	err := d.run(ctx, l)
-	d.token.Set("")
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return d.token.While(ctx, func() error { return d.run(ctx, l) })
 }
 
 func (d *driver) run(ctx context.Context, l channel.Listener) error {

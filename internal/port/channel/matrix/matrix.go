@@ -79,12 +79,7 @@ func (d *Driver) Can() channel.Can {
 
 // Run listens until the session is lost.
 func (d *Driver) Run(ctx context.Context, l channel.Listener) error {
-	err := d.listen(ctx, l)
-	d.now.Set(nil)
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return d.now.While(ctx, func() error { return d.listen(ctx, l) })
 }
 
 func (d *Driver) listen(ctx context.Context, l channel.Listener) error {

@@ -91,12 +91,7 @@ func (d *driver) tokens() (app, bot string, err error) {
 
 // Run listens until ctx ends.
 func (d *driver) Run(ctx context.Context, l channel.Listener) error {
-	err := d.run(ctx, l)
-	d.bot.Set("")
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return d.bot.While(ctx, func() error { return d.run(ctx, l) })
 }
 
 func (d *driver) run(ctx context.Context, l channel.Listener) error {

@@ -142,8 +142,8 @@ func quiet(text string) (entities []models.MessageEntity) {
 	}
 	at, offset := 0, 0
 	for _, f := range found {
-		offset += units(text[at:f[0]])
-		length := units(text[f[0]:f[1]])
+		offset += channel.Units(text[at:f[0]])
+		length := channel.Units(text[f[0]:f[1]])
 		entities = append(entities, models.MessageEntity{Type: models.MessageEntityTypeCode, Offset: offset, Length: length})
 		at, offset = f[1], offset+length
 	}

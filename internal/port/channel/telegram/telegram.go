@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf16"
 
 	"github.com/go-telegram/bot/models"
 
@@ -60,25 +59,12 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 
 // Can says what Telegram takes. It has no nonces: a message whose answer was lost is sent again.
 func (d *driver) Can() channel.Can {
-	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, History: true, TextMax: textMax, Length: units, Before: channel.Counted}
-}
-
-// units is how Telegram counts.
-func units(text string) (n int) {
-	for _, r := range text {
-		n += max(utf16.RuneLen(r), 1)
-	}
-	return n
+	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, History: true, TextMax: textMax, Length: channel.Units, Before: channel.Counted}
 }
 
 // Run polls until ctx ends.
 func (d *driver) Run(ctx context.Context, l channel.Listener) error {
-	err := d.run(ctx, l)
-	d.token.Set("")
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return d.token.While(ctx, func() error { return d.run(ctx, l) })
 }
 
 func (d *driver) run(ctx context.Context, l channel.Listener) error {
