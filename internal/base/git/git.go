@@ -92,6 +92,15 @@ type Write struct {
 	Data func() (io.ReadCloser, int64, error) // opened once, in order; exactly that many bytes
 }
 
+// Writes makes edits of files that the repository has.
+func Writes(edits []Edit) []Write {
+	writes := make([]Write, len(edits))
+	for i, e := range edits {
+		writes[i] = Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
+	}
+	return writes
+}
+
 // FileStat is one file of a diff with renames.
 type FileStat struct {
 	Path    string // new path

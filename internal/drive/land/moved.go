@@ -86,15 +86,11 @@ func (ls *Landings) result(ctx context.Context, row change.Row, p proposal.Propo
 		o.Commit, o.Tree = p.Commit, p.Tree
 		return nil
 	}
-	writes := make([]git.Write, len(l.Edits))
-	for i, e := range l.Edits {
-		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
-	}
 	who := ls.Author
 	who.At = row.Created
 	ref := repository.RefRoot(row.ID) + "result"
 	made, err := o.Host.Import(ctx, "result:import", git.Import{
-		Ref: ref, From: l.Head, Parents: []git.OID{l.Head}, Writes: writes,
+		Ref: ref, From: l.Head, Parents: []git.OID{l.Head}, Writes: git.Writes(l.Edits),
 		Message: "what " + string(row.ID) + " results in\n", Author: who, Committer: who,
 	})
 	if err != nil {

@@ -117,14 +117,10 @@ func (rs *Reverts) Compute(ctx context.Context, row change.Row) error {
 	if err := rs.unmoved(ctx, host, r, back); err != nil {
 		return err
 	}
-	var writes []git.Write
-	for _, e := range back {
-		writes = append(writes, git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID})
-	}
 	who := rs.Author
 	who.At = r.At
 	_, err = host.Import(ctx, "revert:import", git.Import{
-		Ref: checkpoint.Ref(row.ID, 1), From: r.Head, Parents: []git.OID{r.Head}, Writes: writes,
+		Ref: checkpoint.Ref(row.ID, 1), From: r.Head, Parents: []git.OID{r.Head}, Writes: git.Writes(back),
 		Message: "rollback of " + string(r.Reverts) + "\n", Author: who, Committer: who,
 	})
 	if err != nil {

@@ -133,16 +133,12 @@ func (l *Lander) commit(ctx context.Context, d *desk) error {
 		made.NewTree, err = d.objects.Resolve(string(made.Head) + "^{tree}")
 		return err
 	}
-	writes := make([]git.Write, len(made.Edits))
-	for i, e := range made.Edits {
-		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
-	}
 	host, err := l.Host(ctx, made.Project, made.Head)
 	if err != nil {
 		return err
 	}
 	in := git.Import{
-		Ref: made.Ref(), From: made.Head, Parents: []git.OID{made.Head}, Writes: writes,
+		Ref: made.Ref(), From: made.Head, Parents: []git.OID{made.Head}, Writes: git.Writes(made.Edits),
 		Message: made.Message, Author: made.Author, Committer: made.Committer,
 	}
 	c, err := host.Import(ctx, "git:commit", in)

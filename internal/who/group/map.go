@@ -234,10 +234,7 @@ func (m *mapping) stands(ctx context.Context) error {
 
 // make commits the edits upon head, and proves that nothing else became another.
 func (m *mapping) make(ctx context.Context, by By) error {
-	writes := make([]git.Write, len(m.Edits))
-	for i, e := range m.Edits {
-		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
-	}
+	writes := git.Writes(m.Edits)
 	slices.SortFunc(m.Edits, func(a, b git.Edit) int { return strings.Compare(a.Path, b.Path) })
 	var err error
 	if m.Commit, err = upon(ctx, m.host, m.Head, writes, "Change the group "+string(m.folder)+"\n", by); err != nil {

@@ -35,16 +35,15 @@ func Promotable(folder Folder, landed []git.Edit) (all []git.Edit) {
 // Errors: problem.Refused, naming the path, if a file of it would take the place of a folder of the template's.
 func Promote(ctx context.Context, host git.Dir, head git.OID, folder Folder, change id.Change, landed []git.Edit, by By) (Draft, error) {
 	wanted := Promotable(folder, landed)
-	writes, paths := make([]git.Write, len(wanted)), make([]string, len(wanted))
+	paths := make([]string, len(wanted))
 	for i, e := range wanted {
-		writes[i] = git.Write{Path: e.Path, Mode: e.New.Mode, OID: e.New.OID}
 		paths[i] = strings.TrimPrefix(e.Path, templateFolder+"/")
 	}
 	if len(wanted) == 0 {
 		return Draft{Base: head}, nil
 	}
 
-	d, err := commit(ctx, host, head, writes, promoted(change, paths), by)
+	d, err := commit(ctx, host, head, git.Writes(wanted), promoted(change, paths), by)
 	if err != nil {
 		return Draft{}, fmt.Errorf("draft the template with %s: %w", change, err)
 	}
