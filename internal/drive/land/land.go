@@ -219,7 +219,7 @@ func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Pr
 				if err := tx.AddLanding(ctx, l); err != nil {
 					return err
 				}
-				return ls.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, "began landing", l.Started)
+				return ls.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: landingDigests(l)}, "began landing", l.Started)
 			})
 		},
 		Again: func(l landing.Landing) error {
@@ -289,7 +289,7 @@ func (ls *Landings) beginTrial(ctx context.Context, tx store.Tx, row *change.Row
 		unproven = "no target is configured, so nothing is restarted or probed"
 	}
 	return ls.Move(ctx, tx, row, ledger.Move{
-		Event: change.Tried, By: audit.Host, Subject: string(l.ID), Reason: strings.TrimSuffix(strings.TrimPrefix(l.Reason+"; "+unproven, "; "), "; "), Next: "sallyport rollback " + string(row.ID),
+		Event: change.Tried, By: audit.Host, Subject: string(l.ID), Reason: reasons(l.Reason, unproven), Next: "sallyport rollback " + string(row.ID),
 		Digests: map[string]string{"commit": string(l.NewCommit), "tree": string(l.NewTree), "target": t.Digest},
 	})
 }
@@ -300,8 +300,7 @@ func (ls *Landings) moveToOutcome(ctx context.Context, tx store.Tx, row *change.
 	switch l.State {
 	case landing.Landed: // a plain repository has nothing to restart: its trial is 0
 		m.Event = change.Landed
-		m.Reason = strings.TrimPrefix(l.Reason+"; "+unproven, "; ")
-		m.Reason = strings.TrimSuffix(m.Reason, "; ")
+		m.Reason = reasons(l.Reason, unproven)
 		return ls.KeepLanding(ctx, tx, row, l, m)
 	case landing.Undone:
 		m.Event = change.Undone
@@ -319,6 +318,16 @@ func (ls *Landings) moveToOutcome(ctx context.Context, tx store.Tx, row *change.
 		return ls.Move(ctx, tx, row, m)
 	}
 	return fmt.Errorf("the landing %s has the unknown end %s", l.ID, l.State)
+}
+
+// landingDigests are what a landing moves from and to, as the audit log has them.
+func landingDigests(l landing.Landing) map[string]string {
+	return map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}
+}
+
+// reasons makes one of two, either of which may be missing.
+func reasons(first, second string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(first+"; "+second, "; "), "; ")
 }
 
 // tellOutcome tells of a landing whose row was closed.

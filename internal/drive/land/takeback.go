@@ -97,7 +97,7 @@ func (ls *Landings) undoing(ctx context.Context, row change.Row, t *trial.Trial)
 			if err := tx.MoveTrial(ctx, trial.RolledBack, next); err != nil {
 				return err
 			}
-			return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: map[string]string{"head": string(l.Head), "tree": string(l.NewTree), "commit": string(l.NewCommit)}}, verb, ledger.Now())
+			return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: landingDigests(l)}, verb, ledger.Now())
 		})
 		if err == nil {
 			*t = next
