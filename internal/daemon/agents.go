@@ -64,7 +64,8 @@ func (d *Daemon) ListAgents(ctx context.Context, at api.Place) ([]api.Agent, err
 }
 
 func (d *Daemon) agentOf(ctx context.Context, k agent.Known, c live.Choice, at api.Place) api.Agent {
-	out := api.Agent{Name: k.Name, Title: k.Title, Driver: k.Driver, Install: k.Install, Model: c.Settings.Model, Keys: k.KeyNames(), Off: append([]string{}, k.Off...), Hosts: append([]string{}, k.Hosts...)}
+	out := api.Agent{Name: k.Name, Title: k.Title, Driver: k.Driver, Install: k.Install, Model: c.Settings.Model, Keys: k.KeyNames(),
+		Off: append([]string{}, k.Off...), Hosts: append([]string{}, k.Hosts...)}
 	if driver, ok := d.drivers[k.Driver]; ok {
 		can := driver.Capabilities()
 		out.Capabilities = api.Capabilities{
@@ -191,7 +192,8 @@ func (d *Daemon) version(ctx context.Context, in sandbox.Installed, args []strin
 	if ok {
 		return said, nil
 	}
-	spec, err := session.Environment(ctx, session.Surroundings{Owner: trier{d}.owner(), Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: versionTime}})
+	spec, err := session.Environment(ctx, session.Surroundings{Owner: trier{d}.owner(),
+		Limits: sandbox.Limits{OutputBytes: versionBytes, Timeout: versionTime}})
 	if err != nil {
 		return "", err
 	}

@@ -137,9 +137,11 @@ func (d *Daemon) verdict(out *api.AgentTest, exit sandbox.Exit, end *agent.TurnE
 	case asked.model > 0 && saysKey().MatchString(why):
 		out.Problem, out.Text, out.Next = keyRefused, fmt.Sprintf("%s: its model refuses the key: %s", out.Agent, why), list
 	case asked.model > 0 && saysModel().MatchString(why):
-		out.Problem, out.Text, out.Next = modelUnknown, fmt.Sprintf("%s: its endpoint does not know the model: %s", out.Agent, why), "sallyport agent test "+out.Agent+" --model NAME"
+		out.Problem, out.Text, out.Next = modelUnknown, fmt.Sprintf("%s: its endpoint does not know the model: %s", out.Agent, why),
+			"sallyport agent test "+out.Agent+" --model NAME"
 	case asked.model == 0 && asked.refused != "":
-		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s asked for %s, which it may not reach: %s", out.Agent, inert.Short(asked.refused, lineBytesMax), why), list
+		out.Problem, out.Text, out.Next = hostRefused,
+			fmt.Sprintf("%s asked for %s, which it may not reach: %s", out.Agent, inert.Short(asked.refused, lineBytesMax), why), list
 	case asked.model == 0:
 		out.Problem, out.Text, out.Next = cannotStart, fmt.Sprintf("%s cannot start: %s", out.Agent, why), list
 	default:

@@ -26,7 +26,8 @@ type candidate struct{ *Daemon }
 
 // Running is where the programs of this daemon lie.
 func (c candidate) Running() (dir string, is release.Release, err error) {
-	return filepath.Dir(c.Self), release.Release{Build: api.Build(), Schema: sqlite.Schema(), Image: c.image, Built: time.Now().UTC().Truncate(time.Second)}, nil
+	return filepath.Dir(c.Self), release.Release{Build: api.Build(), Schema: sqlite.Schema(), Image: c.image,
+		Built: time.Now().UTC().Truncate(time.Second)}, nil
 }
 
 // Releases is where the home keeps its releases.

@@ -55,13 +55,15 @@ type tokens struct {
 func (t *tokens) open(c conversation.Channel) (channel.Driver, error) {
 	p, ok := platforms[c.Platform]
 	if !ok {
-		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "there is no platform %q; there are %s", inert.Short(c.Platform, 40), strings.Join(slices.Sorted(maps.Keys(platforms)), ", "))
+		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "there is no platform %q; there are %s",
+			inert.Short(c.Platform, 40), strings.Join(slices.Sorted(maps.Keys(platforms)), ", "))
 	}
 	var proof func() (string, error)
 	if c.Credential != "" {
 		proof = func() (string, error) { return t.read(c.Credential) }
 	} else if p.secret != "" {
-		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "%s wants a credential, %s: give --credential file:PATH", c.Platform, p.secret)
+		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help",
+			"%s wants a credential, %s: give --credential file:PATH", c.Platform, p.secret)
 	}
 	return p.open(c.Settings, proof)
 }

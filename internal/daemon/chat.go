@@ -34,7 +34,8 @@ func (d *Daemon) dispatcher(owner person.Owner, state string) *dispatch.Dispatch
 			Root: filepath.Join(state, "trees"), Ops: d.Ops, Keep: time.Duration(cache.Keep), QuotaBytes: int64(cache.Quota), Whole: true,
 			Standing: func(func(git.OID)) error { return nil }, // who shows one holds it
 		}),
-		Folder: filepath.Join(state, "groups"), Desk: d.control.Parts.Desk, Swaps: d.control, Changes: d.control, Coded: coded(d.Home, d.control.Codes), Extra: d.control.Parts.Extra, Zone: talks.zone, Quiet: d.admitsNobody,
+		Folder: filepath.Join(state, "groups"), Desk: d.control.Parts.Desk, Swaps: d.control, Changes: d.control,
+		Coded: coded(d.Home, d.control.Codes), Extra: d.control.Parts.Extra, Zone: talks.zone, Quiet: d.admitsNobody,
 		Self:   sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 		AtOnce: settings.Conversations.AtOnce, PromptOf: dispatch.PromptLimit(),
 	}

@@ -157,7 +157,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	err = d.serve(ctx, cancel)
-	if cause := context.Cause(ctx); errors.Is(cause, errIdle) || errors.Is(cause, errAsked) || errors.Is(cause, errHanded) || errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(ctx); errors.Is(cause, errIdle) || errors.Is(cause, errAsked) || errors.Is(cause, errHanded) ||
+		errors.Is(cause, context.Canceled) {
 		return nil
 	}
 	return err
@@ -249,9 +250,12 @@ func (d *Daemon) build(ctx context.Context, state string) error {
 // serverOf has the socket serve every part of a daemon.
 func serverOf(d *Daemon, owner person.Owner) *socket.Server {
 	return socket.New(socket.Options{
-		Home: d.Home, Open: anyone(d.settings), Unloaded: unloaded(d.settings), Quiet: func(of string) error { return d.quiet.refuse(d.Home, of) }, Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d, Keeper: keptBy(d.Line),
+		Home: d.Home, Open: anyone(d.settings), Unloaded: unloaded(d.settings),
+		Quiet: func(of string) error { return d.quiet.refuse(d.Home, of) }, Owner: owner.UID, Log: d.log, Meter: d.meter, Host: d, Keeper: keptBy(d.Line),
 		Requests: d.control, Changes: d.control, Courses: d.control, Trials: d.control, Work: d.control, Sessions: d.control,
-		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats, Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger}, Places: channels.Places{Channels: d.channels, Check: d.tokens.check},
+		Checkpoints: d.control, Approvals: d.control, Audit: d.control, Spending: d.control, Chats: d.chats,
+		Afresh: dispatch.Afresh{Dispatcher: d.chats}, Drops: dispatch.Drops{Ledger: d.control.Ledger},
+		Places:  channels.Places{Channels: d.channels, Check: d.tokens.check},
 		Storage: d.steward, Agents: d, Targets: d.targets, People: d, Groups: d.control.Groups, Members: d.members, Scan: d.secrets, Secrets: d.secrets.plain,
 	})
 }
@@ -289,11 +293,13 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 	s := control.Settings{
 		Limits: sandbox.Limits{
 			MemoryBytes: int64(file.Limits.Memory), ProcessesMax: file.Limits.Processes, OutputBytes: int64(file.Limits.Output),
-			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout), Processor: time.Duration(file.Limits.Processor),
+			DescriptorsMax: file.Limits.Descriptors, FilesMax: file.Limits.Files, Timeout: time.Duration(file.Limits.Timeout),
+			Processor: time.Duration(file.Limits.Processor),
 		},
 		WorkersMax: min(d.atOnce(), d.room.Sessions), Shares: config.Strings(file.Shares), Profiles: config.Strings(file.Profiles),
 		Author:   author(file.Commits),
-		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Backups: filepath.Join(state, store.BackupsFolder), Rehearsals: filepath.Join(state, "rehearsals"),
+		Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"),
+		Backups: filepath.Join(state, store.BackupsFolder), Rehearsals: filepath.Join(state, "rehearsals"),
 		Self:  sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 		Still: rehearsal.Here(d.Home),
 	}
@@ -308,7 +314,13 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Lander:  &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Sandbox: d.sandbox, Candidates: candidate{d}, Take: candidate{d}.Take,
 		Agents: d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
-		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain, Keeper: hosted{d}.guardian(state), Targets: d.targets, Chats: chats{d}, Host: hosted{d}.host(), Teller: teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact}, Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network, Extra: extra(d.settings, d.Home, d.network.folder), Terminal: func() bool { return d.settings.Sallyport().Host.Code == config.HandedTerminal }, Desk: d.desk(), Ops: d.Ops, Log: d.log, Meter: d.meter, Listen: session.StartWatch, Clock: deadman.Now,
+		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain,
+		Keeper: hosted{d}.guardian(state), Targets: d.targets, Chats: chats{d}, Host: hosted{d}.host(),
+		Teller:   teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact},
+		Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network,
+		Extra:    extra(d.settings, d.Home, d.network.folder),
+		Terminal: func() bool { return d.settings.Sallyport().Host.Code == config.HandedTerminal }, Desk: d.desk(), Ops: d.Ops,
+		Log: d.log, Meter: d.meter, Listen: session.StartWatch, Clock: deadman.Now,
 	}
 }
 

@@ -133,10 +133,12 @@ func tellChats(all []dispatch.Seen, tasks []message.In) (checks []api.Check) {
 		}
 	}
 	if len(all) > 0 {
-		checks = append(checks, api.Check{Name: "sessions", OK: true, Detail: fmt.Sprintf("%d of %d conversations have one now; messages that wait: %d", live, len(all), waiting)})
+		checks = append(checks, api.Check{Name: "sessions", OK: true,
+			Detail: fmt.Sprintf("%d of %d conversations have one now; messages that wait: %d", live, len(all), waiting)})
 	}
 	if dead > 0 {
-		checks = append(checks, api.Check{Name: "messages", Detail: fmt.Sprintf("given up, and answered by nobody: %d", dead), Fix: "sallyport message list --status dead"})
+		checks = append(checks, api.Check{Name: "messages", Detail: fmt.Sprintf("given up, and answered by nobody: %d", dead),
+			Fix: "sallyport message list --status dead"})
 	}
 	stopped := 0
 	for _, m := range tasks {
@@ -148,7 +150,8 @@ func tellChats(all []dispatch.Seen, tasks []message.In) (checks []api.Check) {
 		checks = append(checks, api.Check{Name: "schedules", OK: true, Detail: fmt.Sprintf("tasks that groups have at a time: %d", n)})
 	}
 	if stopped > 0 {
-		checks = append(checks, api.Check{Name: "stopped schedules", Detail: fmt.Sprintf("tasks that were not done, and do not come again until they are tried again: %d", stopped), Fix: "sallyport schedule list"})
+		checks = append(checks, api.Check{Name: "stopped schedules",
+			Detail: fmt.Sprintf("tasks that were not done, and do not come again until they are tried again: %d", stopped), Fix: "sallyport schedule list"})
 	}
 	return checks
 }
@@ -185,7 +188,8 @@ func tellChannels(all []channels.Standing) (checks []api.Check) {
 		name, next := "channel "+ch.Name, "sallyport channel show "+ch.Name
 		switch {
 		case ch.Connected:
-			checks = append(checks, api.Check{Name: name, OK: true, Detail: fmt.Sprintf("connected to %s as %s; messages that wait: %d", ch.Platform, ch.Account, ch.Counts[message.Waiting])})
+			checks = append(checks, api.Check{Name: name, OK: true,
+				Detail: fmt.Sprintf("connected to %s as %s; messages that wait: %d", ch.Platform, ch.Account, ch.Counts[message.Waiting])})
 		case ch.Reason != "":
 			checks = append(checks, api.Check{Name: name, Detail: "not connected, and tried again: " + ch.Reason, Fix: next})
 		default:
@@ -221,7 +225,8 @@ func checkApprovals(home string, book grounds.Rulebook, owner person.Owner, peop
 	if err != nil {
 		p := problem.Of(err)
 		why := strings.TrimPrefix(p.Text, right.Nobody)
-		return []api.Check{{Name: "approvals", Refused: true, Detail: rules.Words() + ". Nobody can approve what " + owner.Name + " asks a group for: " + why, Fix: p.Next}}
+		return []api.Check{{Name: "approvals", Refused: true, Detail: rules.Words() + ". Nobody can approve what " + owner.Name +
+			" asks a group for: " + why, Fix: p.Next}}
 	}
 	return []api.Check{{Name: "approvals", OK: true, Detail: rules.Words()}}
 }
@@ -247,11 +252,13 @@ func (d *Daemon) checkGroups(ctx context.Context) []api.Check {
 		}
 		more = append(more, checkMounts(extra, name, g.Group.Runner.Wishes())...)
 		if n := len(g.Edits); n > 0 {
-			more = append(more, api.Check{Name: "group " + name, Ignored: true, Detail: fmt.Sprintf("edited by hand, which does not count until it is committed: %s", edited(g.Edits)), Fix: "sallyport group commit " + name})
+			more = append(more, api.Check{Name: "group " + name, Ignored: true,
+				Detail: fmt.Sprintf("edited by hand, which does not count until it is committed: %s", edited(g.Edits)), Fix: "sallyport group commit " + name})
 		}
 	}
 	for _, name := range odd {
-		more = append(more, api.Check{Name: "groups", Ignored: true, Detail: fmt.Sprintf("%q in groups/ can be no group", name), Fix: "sallyport group create --help"})
+		more = append(more, api.Check{Name: "groups", Ignored: true, Detail: fmt.Sprintf("%q in groups/ can be no group", name),
+			Fix: "sallyport group create --help"})
 	}
 
 	detail := "none; one is made by sallyport group create"
@@ -344,7 +351,8 @@ func (d *Daemon) checkKeeper() api.Check {
 		if k.Restarts == 0 || time.Since(k.At) > restartTold {
 			return api.Check{Name: "keeper", OK: true, Detail: detail}
 		}
-		return api.Check{Name: "keeper", Detail: fmt.Sprintf("%s. Daemons that died: %d, the last at %s: %s", detail, k.Restarts, k.At.Local().Format(time.DateTime), inert.Line(k.Why)),
+		return api.Check{Name: "keeper", Detail: fmt.Sprintf("%s. Daemons that died: %d, the last at %s: %s", detail, k.Restarts,
+			k.At.Local().Format(time.DateTime), inert.Line(k.Why)),
 			Fix: "sallyport serve writes why to where it logs"}
 	}
 	return api.Check{Name: "keeper", OK: true, Detail: d.Keeper}

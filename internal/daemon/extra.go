@@ -25,7 +25,8 @@ func checkMounts(extra live.Extra, of string, wishes []mount.Wish) (checks []api
 	for _, m := range extra.Find(wishes) {
 		if m.Refused != "" {
 			checks = append(checks, api.Check{
-				Name: "group " + of, Ignored: true, Detail: fmt.Sprintf("its agent is not shown %s: %s", inert.Path(m.Path), m.Refused), Fix: "sallyport group show " + of,
+				Name: "group " + of, Ignored: true, Detail: fmt.Sprintf("its agent is not shown %s: %s", inert.Path(m.Path), m.Refused),
+				Fix: "sallyport group show " + of,
 			})
 		}
 	}
@@ -39,7 +40,9 @@ func checkRoots(extra live.Extra) (checks []api.Check) {
 		return nil // what is wrong with the file has a line of its own
 	}
 	for _, root := range absent {
-		checks = append(checks, api.Check{Name: "mounts", Detail: fmt.Sprintf("the root %s of mounts in %s is not there, so no group is shown anything in it", inert.Path(root), config.SallyportFile), Fix: "ls -ld " + inert.Path(root)})
+		checks = append(checks, api.Check{Name: "mounts",
+			Detail: fmt.Sprintf("the root %s of mounts in %s is not there, so no group is shown anything in it", inert.Path(root),
+				config.SallyportFile), Fix: "ls -ld " + inert.Path(root)})
 	}
 	return checks
 }

@@ -163,7 +163,8 @@ func (d hosted) revertDatabase(ctx context.Context, r keeper.Record) (sqlite.Rev
 	}
 	done, err := sqlite.Revert(ctx, d.database(), snapshot, d.Ops)
 	if err == nil && done.Done {
-		d.log.Warn("the database has the schema again that it had before", "change", r.Change, "carried over", done.Carried, "changed elsewhere", done.Elsewhere, "not carried over", done.Left, "set aside", done.Unread)
+		d.log.Warn("the database has the schema again that it had before", "change", r.Change, "carried over", done.Carried,
+			"changed elsewhere", done.Elsewhere, "not carried over", done.Left, "set aside", done.Unread)
 	}
 	return done, err
 }

@@ -37,7 +37,8 @@ func (d *Daemon) makeState() (string, error) {
 			return "", unwritable(d.Home, err)
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
-			return "", problem.Errorf(problem.Refused, fmt.Sprintf("ls -ldn %q", folder), "the folder %q belongs to another user: a home is served by the user who made it", folder)
+			return "", problem.Errorf(problem.Refused, fmt.Sprintf("ls -ldn %q", folder),
+				"the folder %q belongs to another user: a home is served by the user who made it", folder)
 		}
 		if err := config.OnlyOwner(folder, info); err != nil { // what is in a home says what agents may do, and what git does
 			return "", err
@@ -105,7 +106,8 @@ func guarded(home string) error {
 			err = config.OnlyOwner(path, info)
 		}
 		if err != nil {
-			return problem.Errorf(problem.Refused, "chmod -R go-w "+inert.Path(filepath.Join(home, ".git")), "somebody else could say what the groups of this home run: %w", err)
+			return problem.Errorf(problem.Refused, "chmod -R go-w "+inert.Path(filepath.Join(home, ".git")),
+				"somebody else could say what the groups of this home run: %w", err)
 		}
 	}
 	return nil
@@ -125,7 +127,8 @@ func (d *Daemon) mendRepository(ctx context.Context) error {
 // firstCommit writes the files of a new home where none are, and a repository at aside that tracks them.
 func (d *Daemon) firstCommit(ctx context.Context, aside string) error {
 	repo := git.Dir{Path: aside, Ops: d.Ops}
-	if _, err := repo.Do(ctx, "home:init", git.Cmd{Args: []string{"init", "--quiet", "--template=", "--initial-branch=main", d.Home}, Dir: d.Home, Env: []string{"GIT_DIR=" + aside}}); err != nil {
+	if _, err := repo.Do(ctx, "home:init", git.Cmd{Args: []string{"init", "--quiet", "--template=", "--initial-branch=main", d.Home},
+		Dir: d.Home, Env: []string{"GIT_DIR=" + aside}}); err != nil {
 		return err
 	}
 	files, err := group.NewHome([]group.Beginning{{Folder: group.First}})

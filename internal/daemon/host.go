@@ -38,9 +38,11 @@ var _ guard.Host = hosted{}
 func (h hosted) Judges() error {
 	switch {
 	case h.Line == nil:
-		return problem.Errorf(problem.Refused, "sallyport serve", "a change of the host lands only where a keeper can bring the old host back, and no `sallyport serve` keeps this home up")
+		return problem.Errorf(problem.Refused, "sallyport serve",
+			"a change of the host lands only where a keeper can bring the old host back, and no `sallyport serve` keeps this home up")
 	case !h.Line.Tries():
-		return problem.Errorf(problem.Refused, "sallyport serve", "the keeper of this home is of an older sallyport and cannot judge a trial of the host: end it, install sallyport-keeper again, and start `sallyport serve`")
+		return problem.Errorf(problem.Refused, "sallyport serve",
+			"the keeper of this home is of an older sallyport and cannot judge a trial of the host: end it, install sallyport-keeper again, and start `sallyport serve`")
 	}
 	return nil
 }
@@ -178,7 +180,8 @@ func (h hosted) Confirm(ctx context.Context, of id.Change, code string, by audit
 		if left > 1 {
 			more = fmt.Sprintf("%d more times", left)
 		}
-		return problem.Errorf(problem.Denied, "sallyport confirm "+string(of)+" --code CODE", "%w: it can be tried %s, and then the old host comes back", err, more)
+		return problem.Errorf(problem.Denied, "sallyport confirm "+string(of)+" --code CODE",
+			"%w: it can be tried %s, and then the old host comes back", err, more)
 	}
 	return h.said(err)
 }

@@ -70,8 +70,8 @@ const bringTime = 10 * time.Minute
 // byID is how an image can be named that the owner has given another name: by the beginning of a digest, which can be guessed.
 var byID = pattern.Of(`^(?:sha256:)?[0-9a-f]+$`)
 
-// Bases writes those of the named images that this user has, and that builds may stand on, to a folder, each once: an image has many names, and a copy takes its room
-// where no limit of a sandbox holds. They are the owner's own: nothing of an agent is run for that.
+// Bases writes those of the named images that this user has, and that builds may stand on, to a folder, each once: an image has many names,
+// and a copy takes its room where no limit of a sandbox holds. They are the owner's own: nothing of an agent is run for that.
 func (c candidate) Bases(ctx context.Context, names []string, to string) error {
 	brought, allowed := map[string]bool{}, config.Strings(c.settings.Sallyport().Host.Build.Images)
 	for n, name := range names {
@@ -131,7 +131,8 @@ func (d *Daemon) checkImage(ctx context.Context) []api.Check {
 	_, absent := os.Lstat(filepath.Join(d.Home, "image", "Dockerfile"))
 	named, err := candidate{d}.Releases().Image()
 	if err != nil {
-		check.Detail, check.Fix = fmt.Sprintf("it is not known what sandboxes of groups are to start from: %s", inert.Line(err.Error())), "sallyport release list"
+		check.Detail, check.Fix = fmt.Sprintf("it is not known what sandboxes of groups are to start from: %s", inert.Line(err.Error())),
+			"sallyport release list"
 		return []api.Check{check}
 	}
 	if d.image == "" && named == "" && absent != nil {

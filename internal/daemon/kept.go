@@ -128,7 +128,8 @@ func keptBy(line *keeper.Line) *api.Keeper {
 		return nil
 	}
 	h := line.Hello
-	return &api.Keeper{Against: against(h.Keeper.PID), TrialMemory: h.Limits.Memory, TrialProcesses: h.Limits.Processes, PID: h.Keeper.PID, Release: h.Release, Restarts: h.Last.Restarts, Why: h.Last.Why, At: h.Last.At}
+	return &api.Keeper{Against: against(h.Keeper.PID), TrialMemory: h.Limits.Memory, TrialProcesses: h.Limits.Processes,
+		PID: h.Keeper.PID, Release: h.Release, Restarts: h.Last.Restarts, Why: h.Last.Why, At: h.Last.At}
 }
 
 // against says whom a keeper holds against: a daemon that is another user than it cannot touch it, nor what it has.
@@ -158,21 +159,24 @@ func PutRelease(o Options) (keeperPath string, err error) {
 	programs := filepath.Dir(o.Self)
 	keeperPath = filepath.Join(programs, keeper.Program)
 	if info, err := os.Stat(keeperPath); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return "", problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(programs), "there is no %s beside this program, and it is what keeps a home up: install all programs of a delivery into one folder", keeper.Program)
+		return "", problem.Errorf(problem.Unavailable, "ls -l "+inert.Path(programs),
+			"there is no %s beside this program, and it is what keeps a home up: install all programs of a delivery into one folder", keeper.Program)
 	}
 	d := &Daemon{Options: o}
 	if _, err := d.makeState(); err != nil {
 		return "", err
 	}
 	if keeper.Kept(o.Home) {
-		return "", problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(o.Home), "%w: sallyport serve keeps %q already", client.ErrTaken, o.Home)
+		return "", problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(o.Home),
+			"%w: sallyport serve keeps %q already", client.ErrTaken, o.Home)
 	}
 	if _, is, err := keeper.RecordOf(o.Home); err != nil {
 		return "", unreadRecord(o.Home, err)
 	} else if is {
 		return keeperPath, nil // what runs next is the keeper's to say
 	}
-	err = release.In(o.Home, o.Ops).Install(programs, release.Release{Build: api.Build(), Schema: sqlite.Schema(), Image: imageOf(o.Home, o.Ops), Built: time.Now().UTC().Truncate(time.Second)})
+	err = release.In(o.Home, o.Ops).Install(programs,
+		release.Release{Build: api.Build(), Schema: sqlite.Schema(), Image: imageOf(o.Home, o.Ops), Built: time.Now().UTC().Truncate(time.Second)})
 	if err != nil {
 		return "", fmt.Errorf("put this sallyport into the home %q: %w", o.Home, unwritable(o.Home, err))
 	}

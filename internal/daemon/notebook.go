@@ -92,7 +92,8 @@ func notes(change id.Change, mode config.ExecutionMode, checkpoints []checkpoint
 	b.WriteString("\n" + strings.Join(records[first:], ""))
 	fmt.Fprintf(&b, "---\n\n# %s\n\nA copy for people, written after each checkpoint; of it only `execution_mode` is read, when the change is resumed.\n\n", change)
 	for _, c := range checkpoints[first:] {
-		fmt.Fprintf(&b, "- %s %s: %s, %d files since the last, %d in all, %d violations\n", c.At.UTC().Format(time.RFC3339), c.ID, c.Status, c.SinceLast, c.Total(), len(c.Violations))
+		fmt.Fprintf(&b, "- %s %s: %s, %d files since the last, %d in all, %d violations\n", c.At.UTC().Format(time.RFC3339), c.ID,
+			c.Status, c.SinceLast, c.Total(), len(c.Violations))
 	}
 	return b.String()
 }
@@ -106,5 +107,6 @@ func record(c checkpoint.Checkpoint) string {
 	}
 	return fmt.Sprintf("  - checkpoint_id: %q\n    timestamp: %q\n    validation_status: %q\n    severity: %q\n    violations: %d\n    trigger: %q\n    previous_checkpoint_id: %q\n"+
 		"    files_changed_since_last: %d\n    files_changed_total: %d\n    files_changed: [%s]\n",
-		c.ID, c.At.UTC().Format(time.RFC3339Nano), c.Status, c.Severity, len(c.Violations), c.Trigger, c.Previous, c.SinceLast, c.Total(), strings.Join(quoted, ", "))
+		c.ID, c.At.UTC().Format(time.RFC3339Nano), c.Status, c.Severity, len(c.Violations), c.Trigger, c.Previous, c.SinceLast, c.Total(),
+		strings.Join(quoted, ", "))
 }

@@ -66,7 +66,8 @@ func (t teller) run(ctx context.Context, words string, n ledger.Note) (err error
 	}
 	cmd := target.Command{
 		Words: words, Dir: t.home, Stdin: in, Out: out, Limit: notifyTime, Stays: true,
-		Env: target.Environment("SALLYPORT_CHANGE="+string(n.Change), "SALLYPORT_KIND="+string(n.Kind), "SALLYPORT_TEXT="+text, "SALLYPORT_NEXT="+t.command(n.Next)),
+		Env: target.Environment("SALLYPORT_CHANGE="+string(n.Change), "SALLYPORT_KIND="+string(n.Kind), "SALLYPORT_TEXT="+text,
+			"SALLYPORT_NEXT="+t.command(n.Next)),
 	}
 	err = t.ops.Do("notify:run", func() error { return cmd.Run(ctx) })
 	if err == nil {

@@ -32,7 +32,8 @@ func (p past) Left(ctx context.Context) (all []leftover.Item, err error) {
 	going, err := releases.Past(releasesKept, needed...)
 	errs := []error{err}
 	for _, r := range going {
-		errs = append(errs, add(&all, filepath.Join(releases.Dir, r.Digest), "release", func(context.Context) (bool, error) { return releases.Remove(r.Digest) }))
+		errs = append(errs, add(&all, filepath.Join(releases.Dir, r.Digest), "release",
+			func(context.Context) (bool, error) { return releases.Remove(r.Digest) }))
 	}
 
 	named := map[string]bool{p.image: true}
@@ -47,7 +48,8 @@ func (p past) Left(ctx context.Context) (all []leftover.Item, err error) {
 	errs = append(errs, err)
 	for _, i := range kept {
 		if !named[i.Digest] {
-			errs = append(errs, add(&all, filepath.Join(images.Dir, i.Digest), "image", func(context.Context) (bool, error) { return true, images.Remove(i.Digest) }))
+			errs = append(errs, add(&all, filepath.Join(images.Dir, i.Digest), "image",
+				func(context.Context) (bool, error) { return true, images.Remove(i.Digest) }))
 		}
 	}
 	return all, errors.Join(errs...)

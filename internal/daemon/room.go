@@ -22,5 +22,6 @@ func (d *Daemon) checkRoom() api.Check {
 			Detail: fmt.Sprintf("%d: at_once in sallyport.yaml is %d, but this machine holds no more, because it has %s", r.Sessions, wanted, r.Short),
 		}
 	}
-	return api.Check{Name: "agents at once", OK: true, Detail: fmt.Sprintf("%d (at_once in sallyport.yaml); this machine holds %d: it has %s", wanted, r.Sessions, r.Short)}
+	return api.Check{Name: "agents at once", OK: true,
+		Detail: fmt.Sprintf("%d (at_once in sallyport.yaml); this machine holds %d: it has %s", wanted, r.Sessions, r.Short)}
 }

@@ -37,7 +37,8 @@ type secretRules struct {
 }
 
 func newSecretRules(environ []string, meter *metric.Set) (*secretRules, error) {
-	r := &secretRules{known: secret.Environment(environ), held: &secret.Held{}, cache: measured{secret.NewMemory(scansKept), meter}, ready: map[[sha256.Size]byte]*secret.Scanner{}}
+	r := &secretRules{known: secret.Environment(environ), held: &secret.Held{}, cache: measured{secret.NewMemory(scansKept), meter},
+		ready: map[[sha256.Size]byte]*secret.Scanner{}}
 	var err error
 	r.plain, err = secret.New(secret.Config{Known: r.known, Held: r.held, Cache: r.cache})
 	return r, err
@@ -55,7 +56,8 @@ func (r *secretRules) at(ctx context.Context, s standing, trusted []string) (sca
 		return nil, "", err
 	}
 	if len(ignore) > gitleaksBytesMax {
-		return nil, "", problem.Errorf(problem.Refused, s.mend(gitleaksIgnore), "%s at %.12s is larger than %d bytes", gitleaksIgnore, s.commit, gitleaksBytesMax)
+		return nil, "", problem.Errorf(problem.Refused, s.mend(gitleaksIgnore), "%s at %.12s is larger than %d bytes", gitleaksIgnore,
+			s.commit, gitleaksBytesMax)
 	}
 	digest := secret.TrustDigest(toml, ignore)
 	if scanner, err = r.of(toml, ignore, slices.Contains(trusted, digest)); err != nil {

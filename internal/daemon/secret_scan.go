@@ -132,7 +132,8 @@ func (t *treeScan) rules(r *secretRules, top *os.File) error {
 		return err
 	}
 	if tight.Loose() {
-		t.done.Note = "a change is scanned without their allowlists until the home trusts them: trust_secret_rules: [" + secret.TrustDigest(texts[0], texts[1]) + "] in policy.yaml"
+		t.done.Note = "a change is scanned without their allowlists until the home trusts them: trust_secret_rules: [" +
+			secret.TrustDigest(texts[0], texts[1]) + "] in policy.yaml"
 	}
 	t.scanner, err = r.of(texts[0], texts[1], true) // a person's own files, marks in them included
 	return err
@@ -226,7 +227,8 @@ func (t *treeScan) history(ctx context.Context, root string, folder bool, commit
 		return err
 	}
 	dir := project.Worktree(disk.Ops{})
-	list, err := dir.Run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--filter=object:type=blob", "--filter-provided-objects", "-n", strconv.Itoa(commits), "HEAD", "--"}})
+	list, err := dir.Run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--filter=object:type=blob", "--filter-provided-objects",
+		"-n", strconv.Itoa(commits), "HEAD", "--"}})
 	if err != nil {
 		return fmt.Errorf("list what the last %d commits of %q hold: %w", commits, root, err)
 	}

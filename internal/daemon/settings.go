@@ -88,5 +88,6 @@ func checkKept(s *config.Settings) []api.Check {
 	if err == nil {
 		return nil
 	}
-	return []api.Check{{Name: "settings", Detail: "they load, and cannot be kept for a time at which they do not: " + problem.Of(err).Text, Fix: problem.Of(err).Next}}
+	return []api.Check{{Name: "settings", Detail: "they load, and cannot be kept for a time at which they do not: " +
+		problem.Of(err).Text, Fix: problem.Of(err).Next}}
 }

@@ -25,7 +25,8 @@ func (d *Daemon) storageParts(owner person.Owner, state string) storage.Parts {
 	parts := storage.Parts{
 		DB: d.db, Owner: owner, State: state, Workspaces: d.spaces, Changes: d.control, Lander: &landing.Lander{Ops: d.Ops, Host: d.spaces.EnsureRepository},
 		Retention: storage.Retention{
-			Refs: time.Duration(keep.Refs), Transcripts: time.Duration(keep.Transcripts), Exports: time.Duration(keep.Exports), Grace: time.Duration(keep.Grace),
+			Refs: time.Duration(keep.Refs), Transcripts: time.Duration(keep.Transcripts), Exports: time.Duration(keep.Exports),
+			Grace: time.Duration(keep.Grace),
 		},
 		Author: author(d.began.Commits), Ops: d.Ops, Log: d.log, Left: halfMade(state, d.spaces, d.Ops),
 	}

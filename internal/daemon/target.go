@@ -158,18 +158,21 @@ func (t targets) Trust(ctx context.Context, folder, digest string, by audit.Acto
 		return trust.Words{}, err
 	}
 	if len(digest) < digestMin || len(digest) > 64 || strings.Trim(digest, "0123456789abcdef") != "" {
-		return trust.Words{}, problem.Errorf(problem.Usage, "sallyport target trust --help", "%q is not a digest: a digest has %d to 64 digits, 0 to 9 and a to f", digest, digestMin)
+		return trust.Words{}, problem.Errorf(problem.Usage, "sallyport target trust --help",
+			"%q is not a digest: a digest has %d to 64 digits, 0 to 9 and a to f", digest, digestMin)
 	}
 	p, w, err := t.at(ctx, folder)
 	switch {
 	case err != nil:
 		return trust.Words{}, err
 	case w.Home != nil:
-		return trust.Words{}, problem.Errorf(problem.Conflict, show(p), "the home's own %s names a target for %q, and only that counts", config.SallyportFile, p.Top)
+		return trust.Words{}, problem.Errorf(problem.Conflict, show(p), "the home's own %s names a target for %q, and only that counts",
+			config.SallyportFile, p.Top)
 	case w.Proposed == nil:
 		return trust.Words{}, problem.Errorf(problem.NotFound, show(p), "%q proposes no target at %.12s", p.Top, w.Commit)
 	case !strings.HasPrefix(w.Proposed.Digest(), digest):
-		return trust.Words{}, problem.Errorf(problem.Conflict, show(p), "%q proposes other words at %.12s than those of %.12s: nothing is trusted", p.Top, w.Commit, digest)
+		return trust.Words{}, problem.Errorf(problem.Conflict, show(p),
+			"%q proposes other words at %.12s than those of %.12s: nothing is trusted", p.Top, w.Commit, digest)
 	case w.Trusted():
 		return w, nil
 	}

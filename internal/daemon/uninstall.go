@@ -225,7 +225,8 @@ func (l *leaves) folder(in string) error {
 			}
 			if len(l.stays) == stays { // all that is in it goes, and it is told as one
 				all := append(slices.Clone(l.pieces[pieces:]), l.emptied("uninstall:folder", at.Path))
-				l.pieces = append(l.pieces[:pieces], storage.Piece{What: "folder", Path: at.Path, Remove: func(ctx context.Context) error { return removeAll(ctx, all) }})
+				l.pieces = append(l.pieces[:pieces],
+					storage.Piece{What: "folder", Path: at.Path, Remove: func(ctx context.Context) error { return removeAll(ctx, all) }})
 			}
 		case file && !folder:
 			if err := l.file(name, at, e.Type().IsRegular()); err != nil {
@@ -276,13 +277,15 @@ func (l *leaves) own(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path, Bytes: size, Remove: func(context.Context) error { return l.Ops.Do("uninstall:state", at.Remove) }})
+			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path, Bytes: size,
+				Remove: func(context.Context) error { return l.Ops.Do("uninstall:state", at.Remove) }})
 		case !l.whole:
 			l.stays = append(l.stays, fmt.Sprintf("%q stays: it tracks what a person has changed", at.Path))
 		case !l.untouched(ctx):
 			l.stays = append(l.stays, fmt.Sprintf("%q stays: it holds more than sallyport put there", at.Path))
 		default:
-			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path, Remove: func(context.Context) error { return l.Ops.Do("uninstall:repository", at.Remove) }})
+			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path,
+				Remove: func(context.Context) error { return l.Ops.Do("uninstall:repository", at.Remove) }})
 		}
 	}
 	return nil

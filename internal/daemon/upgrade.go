@@ -68,7 +68,8 @@ func (c candidate) imageFor(from string) (string, error) {
 		return "", err
 	}
 	if _, err := c.Images().Read(r.Image); err != nil {
-		return "", problem.Errorf(problem.Refused, "sallyport release list", "the image %.12s that sandboxes start from with release %.12s is not here any more: %w", r.Image, r.Digest, err)
+		return "", problem.Errorf(problem.Refused, "sallyport release list",
+			"the image %.12s that sandboxes start from with release %.12s is not here any more: %w", r.Image, r.Digest, err)
 	}
 	return r.Image, nil
 }

@@ -271,7 +271,8 @@ func (j *judgement) refusals() []Refusal {
 				continue
 			}
 			reaches[rule] = true
-			out = append(out, Refusal{rule, fmt.Sprintf("it changes how git converts %s (%s), which stays in the checkout as it is", inert.Path(r.Path), because.inert())})
+			out = append(out, Refusal{rule, fmt.Sprintf("it changes how git converts %s (%s), which stays in the checkout as it is",
+				inert.Path(r.Path), because.inert())})
 		case r.stays:
 		case old.out:
 			out = append(out, Refusal{r.Path, "git converts it between its store and the checkout (" + r.whyWas.inert() + ")"})

@@ -136,7 +136,8 @@ func truth(p git.Project, set map[string]string, key, third string) (string, err
 	case value == "" || value == "true" || value == "yes" || value == "on" || err == nil:
 		return "true", nil
 	}
-	return "", problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" config --show-origin "+key, "%q has %s=%s, which is no value of it", p.Top, key, inert.Line(value))
+	return "", problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" config --show-origin "+key,
+		"%q has %s=%s, which is no value of it", p.Top, key, inert.Line(value))
 }
 
 // pathOf is where a configured path leads.
@@ -154,7 +155,8 @@ func pathOf(p git.Project, named, home string) (string, error) {
 // read reads a file of attributes that the owner of a repository may read; "" if there is none.
 func read(path string, owner uint32) (string, error) {
 	refuse := func(why any) (string, error) {
-		return "", problem.Errorf(problem.Refused, "ls -l "+inert.Path(path), "%s cannot be read, so what git converts cannot be told: %v", inert.Path(path), why)
+		return "", problem.Errorf(problem.Refused, "ls -l "+inert.Path(path),
+			"%s cannot be read, so what git converts cannot be told: %v", inert.Path(path), why)
 	}
 	if path == "" {
 		return "", nil

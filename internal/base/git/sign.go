@@ -166,7 +166,8 @@ func (p Project) TrySigning(ctx context.Context, ops disk.Ops, s Signing, who Pe
 		return fmt.Errorf("make a folder to try signing in: %w", err)
 	}
 	who.Author.At, who.Committer.At = time.Now(), time.Now()
-	_, err = p.sign(ctx, ops, s, EmptyTree(p.ObjectFormat), Import{Author: who.Author, Committer: who.Committer, Message: "a try\n"}, []string{"GIT_OBJECT_DIRECTORY=" + dir})
+	_, err = p.sign(ctx, ops, s, EmptyTree(p.ObjectFormat), Import{Author: who.Author, Committer: who.Committer, Message: "a try\n"},
+		[]string{"GIT_OBJECT_DIRECTORY=" + dir})
 	return err
 }
 

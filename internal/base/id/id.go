@@ -168,7 +168,8 @@ func ParseSession(s string) (Session, error) {
 		return Session(s), nil
 	}
 	if got := KindOf(s); got != "" {
-		return "", problem.Errorf(problem.Usage, "sallyport change list", "%q is the id of %s; the identity of a session was wanted (sh-1a2b3)", s, article(got))
+		return "", problem.Errorf(problem.Usage, "sallyport change list",
+			"%q is the id of %s; the identity of a session was wanted (sh-1a2b3)", s, article(got))
 	}
 	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q is not the identity of a session (sh-1a2b3)", s)
 }

@@ -38,10 +38,12 @@ func Read(text string, loc *time.Location) (time.Time, error) {
 	}
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00"} {
 		if _, err := time.Parse(form, text); err == nil {
-			return time.Time{}, problem.Errorf(problem.Usage, "", "the time %q names a zone; leave it out, as in 2026-05-01 09:00: times are by the clock of the home's zone (%s)", inert.Short(text, 64), loc)
+			return time.Time{}, problem.Errorf(problem.Usage, "",
+				"the time %q names a zone; leave it out, as in 2026-05-01 09:00: times are by the clock of the home's zone (%s)", inert.Short(text, 64), loc)
 		}
 	}
-	return time.Time{}, problem.Errorf(problem.Usage, "", "%q is no time: write it as 2026-05-01 09:00, by the clock of the home's zone (%s)", inert.Short(text, 64), loc)
+	return time.Time{}, problem.Errorf(problem.Usage, "",
+		"%q is no time: write it as 2026-05-01 09:00, by the clock of the home's zone (%s)", inert.Short(text, 64), loc)
 }
 
 // Reading returns what the clock of a zone reads at t, written as if it were UTC: something to calculate with, no instant.

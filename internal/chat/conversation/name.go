@@ -19,7 +19,8 @@ func ParseName(s string) (string, error) {
 	case slices.Contains(taken, s):
 		return "", problem.Errorf(problem.Usage, "sallyport channel add --help", "%q is a word of the host's own; a channel needs another name", s)
 	case !nameGood().MatchString(s):
-		return "", problem.Errorf(problem.Usage, "sallyport channel list", "%q is no name of a channel: at most 32 lower-case letters, digits and dashes, a letter first", inert.Short(s, 40))
+		return "", problem.Errorf(problem.Usage, "sallyport channel list",
+			"%q is no name of a channel: at most 32 lower-case letters, digits and dashes, a letter first", inert.Short(s, 40))
 	}
 	return s, nil
 }

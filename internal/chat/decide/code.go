@@ -41,7 +41,8 @@ func Code(text string) (plain string, like bool) {
 }
 
 // dashes makes one of those that keyboards write of their own accord, or that a message is copied with.
-var dashes = strings.NewReplacer("\u2010", "-", "\u2011", "-", "\u2012", "-", "\u2013", "-", "\u2014", "-", "\u2212", "-", "\u00ad", "", "\u200b", "", "*", "", "`", "")
+var dashes = strings.NewReplacer("\u2010", "-", "\u2011", "-", "\u2012", "-", "\u2013", "-", "\u2014", "-", "\u2212", "-", "\u00ad", "",
+	"\u200b", "", "*", "", "`", "")
 
 // isName reports whether a word can be the name of a card.
 func isName(word string) bool { return len(word) == 2 && strings.Trim(word, "0123456789") == "" }

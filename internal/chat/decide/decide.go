@@ -3,9 +3,10 @@
 // Nothing but a whole message decides: an option of a card by its number or its words, or a word of the table for that kind of card, in any
 // case. Some words take more behind a colon: why somebody refuses, what they want different. It may carry the card's two digits, before or
 // behind; with more behind a colon, before it alone. It counts for a card that was delivered in this conversation before it was said, as far
-// as its platform tells, and else before it was received; and if without digits the same words would have fitted another one too that is open, or that has ended or opened within a minute,
-// it is asked back and never guessed: who wrote it may not have seen yet which of them still stood. Words that answer to a card where it
-// stands are about that card alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
+// as its platform tells, and else before it was received; and if without digits the same words would have fitted another one too that is
+// open, or that has ended or opened within a minute, it is asked back and never guessed: who wrote it may not have seen yet which of them
+// still stood. Words that answer to a card where it stands are about that card alone. Words that decide nothing else are the name that a
+// card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
 // words are talk.
 package decide
 
@@ -366,7 +367,8 @@ func opening(w Word, unseen []Answer) bool {
 // none. Of questions of an agent who answers sees for themselves which was answered.
 func missed(w Word, one Answer, over []Answer) *Answer {
 	for i, a := range slices.Backward(over) {
-		if a.Card.Delivered != nil && a.Card.Delivered.Before(*a.Card.Ended) && w.Received.Sub(*a.Card.Ended) < Beside && (one.Card.Asks != Question || a.Card.Asks != Question) {
+		if a.Card.Delivered != nil && a.Card.Delivered.Before(*a.Card.Ended) && w.Received.Sub(*a.Card.Ended) < Beside &&
+			(one.Card.Asks != Question || a.Card.Asks != Question) {
 			return &over[i]
 		}
 	}

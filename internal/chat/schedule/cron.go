@@ -25,7 +25,8 @@ type line struct{ cron.Schedule }
 func readCron(spec string) (line, error) {
 	words := strings.Fields(strings.ToLower(spec)) // the library takes the H of THU for one of Jenkins'
 	if len(spec) > cronMax || len(words) != 5 || strings.Trim(strings.Join(words, ""), "abcdefghijklmnopqrstuvwxyz0123456789*,-/") != "" {
-		return line{}, problem.Errorf(problem.Usage, add, "%q is no cron line of five fields, such as 0 9 * * 1-5: minute, hour, day of the month, month, day of the week", inert.Short(spec, 60))
+		return line{}, problem.Errorf(problem.Usage, add,
+			"%q is no cron line of five fields, such as 0 9 * * 1-5: minute, hour, day of the month, month, day of the week", inert.Short(spec, 60))
 	}
 
 	read, err := fields.Parse(strings.Join(words, " "))

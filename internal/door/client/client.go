@@ -85,7 +85,8 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 		return conn, err
 	}
 	if uid, ok := peer.UID(conn); !ok || !c.trusted(uid) {
-		return nil, errors.Join(problem.Case(errStranger, fmt.Sprintf("ls -l %q", socket), "who answers on %q is neither the home's owner nor root", socket), conn.Close())
+		return nil, errors.Join(problem.Case(errStranger, fmt.Sprintf("ls -l %q", socket),
+			"who answers on %q is neither the home's owner nor root", socket), conn.Close())
 	}
 	return conn, nil
 }

@@ -61,7 +61,8 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 		c.trusted = func(uid int) bool { return uid == p.UID || uid == 0 }
 		d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 		c.home, c.pid = home, d.PID
-		if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) || errors.Is(err, errStranger) && elsewhere { // whose end came between the dial and the answer answers no more
+		if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) || errors.Is(err, errStranger) &&
+			elsewhere { // whose end came between the dial and the answer answers no more
 			continue
 		}
 		if err != nil {
@@ -222,10 +223,12 @@ func (s Starter) start(ctx context.Context, home string) (*Client, error) {
 		return s.awaitKept(ctx, home)
 	}
 	if hostMoves(home) {
-		return nil, problem.Errorf(problem.Unavailable, "sallyport serve "+inert.Path(home), "a change of the host is under way in %q, and nobody keeps that home up: only sallyport serve starts a daemon there, and it goes on with the change or goes back", home)
+		return nil, problem.Errorf(problem.Unavailable, "sallyport serve "+inert.Path(home),
+			"a change of the host is under way in %q, and nobody keeps that home up: only sallyport serve starts a daemon there, and it goes on with the change or goes back", home)
 	}
 	if deadman.Disarmed(s.Getenv) {
-		return nil, problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(home), "none is started for %q: what the keeper wanted a daemon for is done", home)
+		return nil, problem.Errorf(problem.Conflict, "sallyport daemon status --home "+inert.Path(home),
+			"none is started for %q: what the keeper wanted a daemon for is done", home)
 	}
 	began, err := log.Seek(0, 2)
 	if err != nil {
@@ -288,7 +291,8 @@ func (s Starter) turn(ctx context.Context, dir string) (*os.File, error) {
 		case <-ctx.Done():
 			return nil, errors.Join(context.Cause(ctx), folder.Close())
 		case <-deadline.C:
-			return nil, errors.Join(problem.Errorf(problem.Unavailable, "sallyport daemon status", "another process has been starting a daemon for %s, in %q", s.wait(), dir), folder.Close())
+			return nil, errors.Join(problem.Errorf(problem.Unavailable, "sallyport daemon status",
+				"another process has been starting a daemon for %s, in %q", s.wait(), dir), folder.Close())
 		case <-poll.C:
 		}
 	}
@@ -365,7 +369,8 @@ func (s Starter) awaitKept(ctx context.Context, home string) (*Client, error) {
 				deadline.Reset(s.wait())
 				continue
 			}
-			return nil, problem.Errorf(problem.Unavailable, "lslocks", "sallyport serve keeps the home %q, and its daemon did not answer within %s: it logs why where it was started", home, s.wait())
+			return nil, problem.Errorf(problem.Unavailable, "lslocks",
+				"sallyport serve keeps the home %q, and its daemon did not answer within %s: it logs why where it was started", home, s.wait())
 		case <-poll.C:
 		}
 	}

@@ -34,7 +34,8 @@ func (p Person) Home(flag string) (string, error) {
 	if dir == "" {
 		dir = p.Getenv("SALLYPORT_HOME")
 		if dir != "" && !filepath.IsAbs(dir) { // it stays as one goes from folder to folder, and would name a home in each
-			return "", problem.Errorf(problem.Usage, "env -u SALLYPORT_HOME sallyport status", "SALLYPORT_HOME is %q, another folder wherever you stand: set it to an absolute path", dir)
+			return "", problem.Errorf(problem.Usage, "env -u SALLYPORT_HOME sallyport status",
+				"SALLYPORT_HOME is %q, another folder wherever you stand: set it to an absolute path", dir)
 		}
 	}
 	if dir == "" {
@@ -47,7 +48,8 @@ func (p Person) Home(flag string) (string, error) {
 		case filepath.IsAbs(home):
 			dir = filepath.Join(home, ".local/state/sallyport")
 		default:
-			return "", problem.Errorf(problem.Usage, "SALLYPORT_HOME=DIR sallyport status", "HOME is %q; say where sallyport may keep its state: SALLYPORT_HOME=DIR", home)
+			return "", problem.Errorf(problem.Usage, "SALLYPORT_HOME=DIR sallyport status",
+				"HOME is %q; say where sallyport may keep its state: SALLYPORT_HOME=DIR", home)
 		}
 	}
 	abs, err := filepath.Abs(dir)

@@ -133,7 +133,8 @@ func waitEnd(pid int, most time.Duration) {
 		if left <= 0 {
 			return
 		}
-		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+		if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1); n > 0 || err != nil &&
+			!errors.Is(err, unix.EINTR) {
 			return
 		}
 	}

@@ -176,7 +176,8 @@ func (n chats) messages(ctx context.Context, _ audit.Actor, in api.Messages) ([]
 	for i, s := range in.Status {
 		status[i] = message.Status(s)
 		if !status[i].Valid() {
-			return nil, problem.Errorf(problem.Usage, "sallyport message list --help", "%q is no status of a message: pending, processing, completed, folded or dead", s)
+			return nil, problem.Errorf(problem.Usage, "sallyport message list --help",
+				"%q is no status of a message: pending, processing, completed, folded or dead", s)
 		}
 	}
 	all, err := n.part.Messages(ctx, group.Folder(in.Group), status, in.Limit)
@@ -253,8 +254,10 @@ func toolOf(t conversation.Tool) api.InFlight {
 
 func messageOf(m message.In) api.Message {
 	out := api.Message{
-		ID: string(m.ID), Chat: string(m.Chat), Kind: string(m.Kind), Sender: text(m.Sender), Agent: m.OfAgent(), Text: text(m.Text), At: m.At, Trigger: m.Trigger,
-		Status: string(m.Status), Tries: m.Tries, Due: m.Due, Turn: m.Turn, Reason: text(m.Reason), Ended: m.Ended, Task: string(m.Task), Question: text(m.Question),
+		ID: string(m.ID), Chat: string(m.Chat), Kind: string(m.Kind), Sender: text(m.Sender), Agent: m.OfAgent(), Text: text(m.Text),
+		At: m.At, Trigger: m.Trigger,
+		Status: string(m.Status), Tries: m.Tries, Due: m.Due, Turn: m.Turn, Reason: text(m.Reason), Ended: m.Ended, Task: string(m.Task),
+		Question: text(m.Question),
 	}
 	if m.Recurrence != nil {
 		out.Repeat, out.Zone = text(m.Recurrence.Spec), text(m.Recurrence.Zone)
@@ -270,6 +273,7 @@ func messageOf(m message.In) api.Message {
 func chatOf(s dispatch.Seen) api.Chat {
 	return api.Chat{
 		ID: string(s.ID), Group: string(s.Group), Conversation: string(s.Conversation), Platform: s.Platform, Session: string(s.Identity), Agent: s.Agent,
-		Tree: string(s.Tree), Turns: s.Turn, Live: s.Live, Working: s.Working, Tool: maybe(s.Tool, toolOf), Waiting: s.Waiting, Dead: s.Dead, Last: s.Last, Created: s.Created,
+		Tree: string(s.Tree), Turns: s.Turn, Live: s.Live, Working: s.Working, Tool: maybe(s.Tool, toolOf), Waiting: s.Waiting,
+		Dead: s.Dead, Last: s.Last, Created: s.Created,
 	}
 }

@@ -62,7 +62,8 @@ func actorOf(a audit.Actor) api.Actor { return api.Actor{Kind: a.Kind, Name: a.N
 func changeOf(c change.Row) api.Change {
 	r := c.Request
 	out := api.Change{
-		ID: string(c.ID), Kind: string(r.Kind), State: string(c.State), Text: text(r.Text), By: actorOf(r.By), Group: r.Group, Dev: text(r.Dev), Release: r.Release,
+		ID: string(c.ID), Kind: string(r.Kind), State: string(c.State), Text: text(r.Text), By: actorOf(r.By), Group: r.Group,
+		Dev: text(r.Dev), Release: r.Release,
 		Repo: text(r.Project.Top), Branch: r.Branch, Base: string(c.Onto()), Agent: text(r.Agent), Model: r.Model, Egress: r.Egress, Argv: texts(r.Argv),
 		Allow: texts(r.Allow), Forbid: texts(r.Forbid), Checks: texts(r.Checks), Setup: texts(r.Setup),
 		Strategy: r.Strategy, Messages: r.Messages,
@@ -139,7 +140,8 @@ func cardOf(c proposal.Card) api.Card {
 			return api.CheckResult{Command: text(k.Command), OK: k.OK, TookMS: k.Took.Milliseconds(), Why: text(k.Why), Tail: text(k.Tail), With: text(k.With)}
 		}),
 		ChecksOn: maybe(c.ChecksOn, groundOf), Moved: maybe(c.Moved, movedOf),
-		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network), Setup: texts(c.Setup), Made: text(c.Made), Used: text(c.Used),
+		LeftOver: each(c.LeftOver, leftOf), Drift: texts(c.Drift), Note: text(c.Note), Then: texts(c.Then), Network: texts(c.Network),
+		Setup: texts(c.Setup), Made: text(c.Made), Used: text(c.Used),
 		Subject: text(c.Subject), CommitBy: text(c.CommitBy), Reworks: c.Reworks, AgentSays: text(c.AgentSays), Host: maybe(c.Host, rehearsedOf),
 	}
 }
@@ -156,7 +158,8 @@ func groundOf(g proposal.Ground) api.Ground {
 }
 
 func movedOf(m proposal.Moved) api.Moved {
-	return api.Moved{Head: string(m.Head), Commits: m.Commits, Rewritten: m.Rewritten, Subjects: texts(m.Subjects), Paths: texts(m.Paths), PathsTotal: m.PathsTotal}
+	return api.Moved{Head: string(m.Head), Commits: m.Commits, Rewritten: m.Rewritten, Subjects: texts(m.Subjects), Paths: texts(m.Paths),
+		PathsTotal: m.PathsTotal}
 }
 
 func approvalOf(a approval.Approval) api.Approval {

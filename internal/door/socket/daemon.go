@@ -75,13 +75,17 @@ func (n daemon) stop(context.Context, audit.Actor, api.Nothing) (out api.Nothing
 	r, armed, err := keeper.RecordOf(n.home)
 	switch {
 	case err != nil:
-		return out, problem.Errorf(problem.Unavailable, "sallyport doctor", "whether a change of the host is on trial cannot be seen, so the daemon is not stopped: %w", err)
+		return out, problem.Errorf(problem.Unavailable, "sallyport doctor",
+			"whether a change of the host is on trial cannot be seen, so the daemon is not stopped: %w", err)
 	case armed && r.Step == keeper.Confirmed:
-		return out, problem.Errorf(problem.Conflict, "sallyport change watch "+r.Change, "%s, a change of the host, was confirmed and is being finished: the daemon can be stopped after that", r.Change)
+		return out, problem.Errorf(problem.Conflict, "sallyport change watch "+r.Change,
+			"%s, a change of the host, was confirmed and is being finished: the daemon can be stopped after that", r.Change)
 	case armed && r.Step == keeper.Back:
-		return out, problem.Errorf(problem.Conflict, "sallyport change watch "+r.Change, "%s, a change of the host, is being rolled back: the daemon can be stopped after that", r.Change)
+		return out, problem.Errorf(problem.Conflict, "sallyport change watch "+r.Change,
+			"%s, a change of the host, is being rolled back: the daemon can be stopped after that", r.Change)
 	case armed:
-		return out, problem.Errorf(problem.Conflict, "sallyport rollback "+r.Change, "%s, a change of the host, is on trial until %s: confirm it or roll it back first", r.Change, r.Due.At().Local().Format("15:04:05"))
+		return out, problem.Errorf(problem.Conflict, "sallyport rollback "+r.Change,
+			"%s, a change of the host, is on trial until %s: confirm it or roll it back first", r.Change, r.Due.At().Local().Format("15:04:05"))
 	}
 	n.part.Stop()
 	return out, nil

@@ -47,7 +47,8 @@ func (n figures) stats(ctx context.Context, _ audit.Actor, in api.OfChange) (out
 	if in.Change != "" {
 		f, ok := n.meter.Of(id.Change(in.Change))
 		if !ok {
-			return out, problem.Errorf(problem.NotFound, "sallyport change show "+in.Change, "no figures of %s are kept: nothing was measured since this daemon began", in.Change)
+			return out, problem.Errorf(problem.NotFound, "sallyport change show "+in.Change,
+				"no figures of %s are kept: nothing was measured since this daemon began", in.Change)
 		}
 		of = figuresOf(f)
 	}

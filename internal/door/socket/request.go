@@ -108,7 +108,8 @@ func requestOf(in api.Run) (request.Request, error) {
 		return request.Request{}, err
 	}
 	if in.TimeoutMS < 0 || in.TimeoutMS > request.TimeoutMax.Milliseconds() {
-		return request.Request{}, problem.Errorf(problem.Usage, next, "--timeout %s is not between 0 and %s", time.Duration(min(in.TimeoutMS, 1<<40))*time.Millisecond, request.TimeoutMax)
+		return request.Request{}, problem.Errorf(problem.Usage, next, "--timeout %s is not between 0 and %s",
+			time.Duration(min(in.TimeoutMS, 1<<40))*time.Millisecond, request.TimeoutMax)
 	}
 	strategy, err := strategyOf(in.Strategy)
 	if err != nil {
@@ -158,7 +159,8 @@ func interactive(mode, next string) error {
 	case "", api.Interactive:
 		return nil
 	case api.Deterministic:
-		return problem.Errorf(problem.Usage, next, "the execution mode deterministic is refused: an agent or a command edits files as it works, and only the interactive mode can watch that")
+		return problem.Errorf(problem.Usage, next,
+			"the execution mode deterministic is refused: an agent or a command edits files as it works, and only the interactive mode can watch that")
 	}
 	return problem.Errorf(problem.Usage, next, "execution mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
 }

@@ -128,7 +128,8 @@ func (s *Server) serve(ctx context.Context, l net.Listener, verbs http.Handler) 
 // unlessQuiet refuses what would move anything else while the host is on trial with a database of another schema. What is looked at, said to a
 // group and decided about a change goes on; who may speak is no row that comes back.
 func (s *Server) unlessQuiet(v api.Spec, next http.HandlerFunc) http.HandlerFunc {
-	if s.Quiet == nil || v.Method == http.MethodGet || v.Again != "" && v.Path != api.ApprovalAnswer.Path || v.Path == api.ChatSay.Path || v.Path == api.CardAnswer.Path {
+	if s.Quiet == nil || v.Method == http.MethodGet || v.Again != "" && v.Path != api.ApprovalAnswer.Path || v.Path == api.ChatSay.Path ||
+		v.Path == api.CardAnswer.Path {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {

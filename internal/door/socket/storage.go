@@ -38,7 +38,8 @@ func (n stored) collect(ctx context.Context, by audit.Actor, in api.GC) (api.Sto
 func (n stored) report(r storage.Report, dry bool) api.Storage {
 	out := api.Storage{Home: n.home, DryRun: dry, Notes: texts(r.Notes)}
 	for _, row := range r.Rows {
-		out.Kinds = append(out.Kinds, api.Stored{Kind: string(row.Kind), Keeps: row.Keeps, Count: row.Count, Bytes: row.Bytes, Gone: row.Gone, Freed: row.Freed})
+		out.Kinds = append(out.Kinds, api.Stored{Kind: string(row.Kind), Keeps: row.Keeps, Count: row.Count, Bytes: row.Bytes,
+			Gone: row.Gone, Freed: row.Freed})
 		if row.Kind != storage.Refs { // their bytes are in the repositories
 			out.Bytes += row.Bytes
 		}

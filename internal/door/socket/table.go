@@ -8,7 +8,8 @@ import (
 
 // verbs are those of the table, each with what answers it.
 func (s *Server) verbs() []served {
-	return slices.Concat(s.daemonVerbs(), s.requestVerbs(), s.groupVerbs(), s.personVerbs(), s.changeVerbs(), s.workVerbs(), s.checkpointVerbs(), s.approvalVerbs(), s.chatVerbs(), s.placeVerbs())
+	return slices.Concat(s.daemonVerbs(), s.requestVerbs(), s.groupVerbs(), s.personVerbs(), s.changeVerbs(), s.workVerbs(),
+		s.checkpointVerbs(), s.approvalVerbs(), s.chatVerbs(), s.placeVerbs())
 }
 
 // daemonVerbs are what is asked of the daemon itself.

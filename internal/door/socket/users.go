@@ -137,7 +137,8 @@ func (s *Server) bounded(next http.Handler) http.Handler {
 			return
 		}
 		if what := rates.take(who.UID, r, time.Now()); what != "" {
-			s.refuseWith(w, r, problem.Errorf(problem.Unavailable, "sallyport chat --help", "too many %s came from you in a short time; say it again in a few minutes", what))
+			s.refuseWith(w, r, problem.Errorf(problem.Unavailable, "sallyport chat --help",
+				"too many %s came from you in a short time; say it again in a few minutes", what))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, userBodyMax)

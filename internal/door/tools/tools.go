@@ -162,7 +162,8 @@ func (d *Door) accept(ctx context.Context, calls *sync.WaitGroup) error {
 				d.serve(ctx, conn)
 			})
 		default: // whoever does not read why is not waited for: a connection that has just come has room for so little
-			_, _ = conn.Write(tool.Encode(tool.Result{}, problem.Errorf(problem.Unavailable, "", "%d calls are under way, the limit; try again in a moment", cap(d.slots))))
+			_, _ = conn.Write(tool.Encode(tool.Result{},
+				problem.Errorf(problem.Unavailable, "", "%d calls are under way, the limit; try again in a moment", cap(d.slots))))
 			conn.Close()
 		}
 	}

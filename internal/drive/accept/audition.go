@@ -75,7 +75,8 @@ func (rs *Requests) audition(ctx context.Context, try id.Change, r request.Reque
 		return Audition{}, err
 	}
 	o := live.Outgoing{
-		Subject: try.Subject(), Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.Key, Login: e.Login, Asked: r.Egress, Decided: decided,
+		Subject: try.Subject(), Session: id.NewSession(program.Name), Agent: r.Agent, Model: program.Model, Key: e.Key, Login: e.Login,
+		Asked: r.Egress, Decided: decided,
 	}
 	rs.Budget.Charge(&o, true)
 	way, err := rs.Network.Open(ctx, o)
@@ -83,7 +84,8 @@ func (rs *Requests) audition(ctx context.Context, try id.Change, r request.Reque
 		return Audition{}, err
 	}
 	spec, err := session.Environment(ctx, session.Surroundings{
-		Owner: rs.Opener.Owner(change.Row{UID: rs.Opener.FirstUID + UIDsPerHome - 1}), Limits: e.Within(rs.Defaults.Limits, r.Timeout), Path: r.Path, Home: r.Home, Way: way,
+		Owner: rs.Opener.Owner(change.Row{UID: rs.Opener.FirstUID + UIDsPerHome - 1}), Limits: e.Within(rs.Defaults.Limits, r.Timeout),
+		Path: r.Path, Home: r.Home, Way: way,
 	})
 	if err != nil {
 		way.Close()

@@ -44,7 +44,8 @@ func (rs *Requests) locate(ctx context.Context, r *request.Request) error {
 func (rs *Requests) elsewhere(ctx context.Context, r *request.Request) error {
 	in := "git -C " + inert.Path(r.Project.Top)
 	if r.IncludeDirty {
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--include-dirty takes along what is uncommitted on %s, and that cannot land on %s: leave out --include-dirty or --onto", r.Branch, r.Onto)
+		return problem.Errorf(problem.Usage, "sallyport run --help",
+			"--include-dirty takes along what is uncommitted on %s, and that cannot land on %s: leave out --include-dirty or --onto", r.Branch, r.Onto)
 	}
 	dir := r.Project.Common(rs.Ops)
 	there, err := dir.Branch(ctx, r.Onto)
@@ -66,7 +67,8 @@ func (rs *Requests) elsewhere(ctx context.Context, r *request.Request) error {
 
 // notBeside refuses to land beside the person's files on the branch that they have checked out.
 func notBeside(r *request.Request, wayOut string) error {
-	return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW", "--onto needs a branch that is not checked out, and %q is checked out in %q%s", r.Onto, r.Project.Top, wayOut)
+	return problem.Errorf(problem.Usage, "sallyport run --branch "+inert.Path(r.Branch)+" --onto NEW",
+		"--onto needs a branch that is not checked out, and %q is checked out in %q%s", r.Onto, r.Project.Top, wayOut)
 }
 
 // usual fills in the agent that the repository names at the request's head.

@@ -60,7 +60,8 @@ type Words struct {
 
 // Approve records by's yes to exactly the digest they read, and makes the landing due if nobody else's is needed: all
 // of it commits or none. Errors: person.ErrNotOwner (denied), approval.ErrOwn, proposal.ErrSuperseded,
-// approval.ErrDecided (conflict), config.ErrUnloaded (refused), refused where no keeper could bring the old host back, not_found. Saying the same again changes nothing and is no error.
+// approval.ErrDecided (conflict), config.ErrUnloaded (refused), refused where no keeper could bring the old host back, not_found. Saying
+// the same again changes nothing and is no error.
 func (a *Answers) Approve(ctx context.Context, ref id.Approval, read proposal.Digest, by audit.Actor, w Words) error {
 	if err := a.Secrets.RefuseIn(ctx, "sallyport approve --help", "--message", w.Message); err != nil {
 		return err
@@ -84,7 +85,8 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 		return problem.Errorf(problem.NotFound, "sallyport change show "+string(row.ID), "%s has no proposal", row.ID)
 	}
 	if w.Unsigned && a.Owner.MayDecide(by) != nil {
-		return fmt.Errorf("have %s land unsigned: %w", row.ID, problem.Case(person.ErrNotOwner, "sallyport approve "+string(row.ID), "only the owner of this home has it land unsigned"))
+		return fmt.Errorf("have %s land unsigned: %w", row.ID,
+			problem.Case(person.ErrNotOwner, "sallyport approve "+string(row.ID), "only the owner of this home has it land unsigned"))
 	}
 	need, err := a.deliberate(ctx, tx, *row, ref, p.Card, by, w)
 	if err != nil {
@@ -213,7 +215,8 @@ func unsaid(change id.Change, p proposal.Proposal) error {
 	if p.Card.MarksTotal > 1 {
 		more = fmt.Sprintf(" (and %d more)", p.Card.MarksTotal-1)
 	}
-	return problem.Case(approval.ErrMarked, "sallyport approve "+string(change)+" --marked", "the card of %s has marks, and a yes has to say that it covers them (--marked): %s: %s%s",
+	return problem.Case(approval.ErrMarked, "sallyport approve "+string(change)+" --marked",
+		"the card of %s has marks, and a yes has to say that it covers them (--marked): %s: %s%s",
 		change, inert.Path(m.Path), m.Says, more)
 }
 
@@ -264,7 +267,8 @@ func (a *Answers) Rework(ctx context.Context, ref id.Approval, by audit.Actor, v
 			return err
 		}
 		if !approval.Reworks(q) {
-			return problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "rework is for a change of what a group runs, and %s is none: refuse it, and run it again with what is to be different", row.ID)
+			return problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`,
+				"rework is for a change of what a group runs, and %s is none: refuse it, and run it again with what is to be different", row.ID)
 		}
 		if a.Rules.Approvals().NoSelf && slices.Contains(need.May, by.Person) { // what they say they would have asked for
 			return problem.Case(approval.ErrOwn, "sallyport refuse "+string(row.ID)+` --reason "…"`,

@@ -116,7 +116,8 @@ func (c *Codes) Take(ctx context.Context, of id.Change) (code.Hash, error) {
 
 // ungiven says why there is no code.
 func ungiven(of id.Change, why string) error {
-	return problem.Case(ErrUngiven, "sallyport approve "+string(of), "%s was approved, and the code that it is confirmed with could not be given to you: %s", of, why)
+	return problem.Case(ErrUngiven, "sallyport approve "+string(of),
+		"%s was approved, and the code that it is confirmed with could not be given to you: %s", of, why)
 }
 
 // Any reports whether somebody may know a code by now, so that words which look like one are to be kept nowhere.

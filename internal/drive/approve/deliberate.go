@@ -36,7 +36,8 @@ func (a *Answers) Need(ctx context.Context, tx store.Tx, r request.Request, clas
 	if err != nil {
 		return right.Need{}, err
 	}
-	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wishers[0].String(), Others: others, People: people, Rules: a.Rules.Approvals(), Mend: config.EditPolicy(a.Home)})
+	return right.Approvers(right.Asked{Class: class, Group: r.Group, Wisher: wishers[0].String(), Others: others, People: people,
+		Rules: a.Rules.Approvals(), Mend: config.EditPolicy(a.Home)})
 }
 
 // Entitled says who has to approve what a card is about. What no group asked for is the owner's, or of who says what the template is to have.
@@ -192,7 +193,8 @@ func (a *Answers) tellYes(ctx context.Context, tx store.Tx, row change.Row, aske
 	}
 	said := row
 	said.Reason = w.said()
-	if err := a.Append(ctx, tx, &said, ledger.Move{By: by, Subject: string(asked.ID), Reason: said.Reason}, "approved, with others to come", ledger.Now()); err != nil {
+	if err := a.Append(ctx, tx, &said, ledger.Move{By: by, Subject: string(asked.ID), Reason: said.Reason},
+		"approved, with others to come", ledger.Now()); err != nil {
 		return err
 	}
 	return a.Origin.Tell(ctx, tx, row, text)
@@ -203,7 +205,8 @@ func (a *Answers) deliberate(ctx context.Context, tx store.Tx, row change.Row, r
 	need, err := a.Entitled(ctx, tx, row.Request, c)
 	switch {
 	case len(need.No) > 0 && !slices.Contains(need.No, by.Person), by.Kind != "person":
-		return need, fmt.Errorf("approve %s: %w", ref, problem.Case(person.ErrNotOwner, "sallyport approval show "+string(ref), "%q may not decide about it", by.Name))
+		return need, fmt.Errorf("approve %s: %w", ref,
+			problem.Case(person.ErrNotOwner, "sallyport approval show "+string(ref), "%q may not decide about it", by.Name))
 	case err != nil || c.Class == "" || !slices.Contains(need.May, by.Person): // no group asked for it, or it is theirs
 		return need, err
 	}
@@ -219,7 +222,8 @@ func (a *Answers) deliberate(ctx context.Context, tx store.Tx, row change.Row, r
 		return need, err
 	}
 	if left := need.Wait(asked.Asked, ledger.Now()); left > 0 && asked.Decision == approval.Pending {
-		return need, problem.Case(approval.ErrEarly, again, "%s changes the host, and you alone approve it: read it first. Your yes counts in %s", row.ID, max(left.Round(time.Second), time.Second))
+		return need, problem.Case(approval.ErrEarly, again,
+			"%s changes the host, and you alone approve it: read it first. Your yes counts in %s", row.ID, max(left.Round(time.Second), time.Second))
 	}
 	return need, nil
 }

@@ -61,8 +61,8 @@ func (c Composer) Foretell(ctx context.Context, row change.Row, host git.Dir, ba
 	return nil
 }
 
-// subject is a commit's first line: of what the person had it say with their request, or what the template makes of the request's, or Revert and what is undone. In a home of groups it is
-// what SM-103 and SM-139 say.
+// subject is a commit's first line: of what the person had it say with their request, or what the template makes of the request's, or
+// Revert and what is undone. In a home of groups it is what SM-103 and SM-139 say.
 func (c Composer) subject(ctx context.Context, row change.Row, host git.Dir, base git.OID, template string) (string, error) {
 	r := row.Request
 	grouped, err := c.grouped(ctx, row, host, base)

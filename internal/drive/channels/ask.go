@@ -95,7 +95,8 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 		q.Options = append(q.Options, question.Option{Key: WireTo + string(g), Label: string(g)})
 	}
 	if len(s.home.Groups) > groupsShown {
-		q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("The home has %d groups; for one that is not here: sallyport wiring set %s GROUP", len(s.home.Groups), s.where.ID))
+		q.Card.Lines = append(q.Card.Lines, fmt.Sprintf("The home has %d groups; for one that is not here: sallyport wiring set %s GROUP",
+			len(s.home.Groups), s.where.ID))
 	}
 	if c.Create != nil && slices.ContainsFunc(asked, mayCreate) {
 		q.Card.Lines = append(q.Card.Lines, "For a new one, say: "+dispatch.CreateNew+" NAME")

@@ -29,7 +29,8 @@ func (k asker) show(ctx context.Context, tx store.Tx, q question.Question, asked
 			continue
 		}
 		_, err = tx.PutOut(ctx, message.Out{
-			ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardAdmission, Question: q.ID, Text: k.Secrets.Redact(q.Text()), At: ledger.Now(),
+			ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardAdmission, Question: q.ID,
+			Text: k.Secrets.Redact(q.Text()), At: ledger.Now(),
 		})
 		if err != nil {
 			return err

@@ -31,7 +31,8 @@ type Voices interface {
 	Hush(text string) string
 	// CarryOut does what words have decided, as they were said.
 	CarryOut(ctx context.Context, in message.In, words string) error
-	// Show returns what a card asks where it stands, what it can be answered by in a press, and what it shows once it has its answer; "" while it waits.
+	// Show returns what a card asks where it stands, what it can be answered by in a press, and what it shows once it has its answer; ""
+	// while it waits.
 	Show(ctx context.Context, tx store.Tx, card message.Out) (text string, options []channel.Option, outcome string, err error)
 	// NoteDelivery says that a card has arrived.
 	NoteDelivery(ctx context.Context, card message.Out)

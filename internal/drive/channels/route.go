@@ -126,6 +126,7 @@ func (c *Channels) drop(ctx context.Context, tx store.Tx, s said, why string) er
 		}
 		tx.After(func() { c.floods.row(of, s.intake.Seq) })
 	}
-	c.Log.Info("something that was said in a conversation is dropped", "channel", s.where.Platform, "conversation", s.where.ID, "sender", s.by.Identity, "reason", why)
+	c.Log.Info("something that was said in a conversation is dropped", "channel", s.where.Platform, "conversation", s.where.ID, "sender",
+		s.by.Identity, "reason", why)
 	return tx.DropIntake(ctx, s.intake.Seq, why)
 }

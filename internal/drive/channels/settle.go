@@ -50,7 +50,8 @@ func (c usher) again(ctx context.Context, tx store.Tx, p wiring.Pending, k kept,
 }
 
 // withdraw ends a question that nobody needs to answer any more, because of what somebody did, and returns what waited for its answer.
-func (c usher) withdraw(ctx context.Context, tx store.Tx, p wiring.Pending, home wiring.Home, by audit.Actor, did string) (s said, first channel.Sender, err error) {
+func (c usher) withdraw(ctx context.Context, tx store.Tx, p wiring.Pending, home wiring.Home, by audit.Actor, did string) (s said,
+	first channel.Sender, err error) {
 	why := inert.Short(by.Name, 60) + " " + did
 	if err := question.Withdraw(ctx, tx, p.Question, why, ledger.Now()); err != nil {
 		return s, first, err

@@ -171,7 +171,8 @@ func (c *Channels) receive(ctx context.Context, tx store.Tx, l *line, e channel.
 		}
 	}
 	s.where, err = tx.PutConversation(ctx, conversation.Conversation{
-		ID: id.NewConversation(), Platform: l.Name, Address: cmp.Or(e.Place.Address, "?"), Kind: e.Place.Kind, Name: cmp.Or(e.Place.Name, e.Place.Address), Created: ledger.Now(),
+		ID: id.NewConversation(), Platform: l.Name, Address: cmp.Or(e.Place.Address, "?"), Kind: e.Place.Kind,
+		Name: cmp.Or(e.Place.Name, e.Place.Address), Created: ledger.Now(),
 	})
 	if err != nil {
 		return s, false, err

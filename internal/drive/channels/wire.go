@@ -149,7 +149,8 @@ func (p Places) Unwire(ctx context.Context, of id.Conversation, name string, by 
 // SetPolicy says what becomes of strangers in a conversation. Errors: problem.Usage, problem.NotFound, problem.Denied.
 func (p Places) SetPolicy(ctx context.Context, of id.Conversation, policy conversation.Policy, by audit.Actor) (w Wired, err error) {
 	if !policy.Valid() {
-		return w, problem.Errorf(problem.Usage, "sallyport wiring policy --help", "%q is no policy: strict, request_approval or public", inert.Short(string(policy), 40))
+		return w, problem.Errorf(problem.Usage, "sallyport wiring policy --help", "%q is no policy: strict, request_approval or public",
+			inert.Short(string(policy), 40))
 	}
 	err = p.DB.InTx(ctx, func(tx store.Tx) error {
 		if w.Conversation, err = placeOf(ctx, tx, of); err != nil {
@@ -187,7 +188,8 @@ func mayRule(ctx context.Context, tx store.Tx, w Wired, policy conversation.Poli
 	case theirs == 0:
 		return problem.Errorf(problem.Denied, "sallyport wiring list", "no group that you decide about hears %s", w.ID)
 	case theirs < len(w.Wirings) && policy != conversation.Strict:
-		return problem.Errorf(problem.Denied, "sallyport wiring policy "+string(w.ID)+" strict", "%s is heard by groups that others decide about; you may make it strict", w.ID)
+		return problem.Errorf(problem.Denied, "sallyport wiring policy "+string(w.ID)+" strict",
+			"%s is heard by groups that others decide about; you may make it strict", w.ID)
 	}
 	return nil
 }
@@ -237,7 +239,8 @@ func importRow(ctx context.Context, tx store.Tx, row OldRow, groups []group.Fold
 	}
 	is, ok := row.Convert(wiring.New(where.ID, where.Kind, g, ledger.Now()))
 	if !ok {
-		return w, "", problem.Errorf(problem.Usage, "sallyport wiring import --help", "response_scope %q with trigger_rules %q is no wiring: all, triggered or allowlisted, and a pattern or none",
+		return w, "", problem.Errorf(problem.Usage, "sallyport wiring import --help",
+			"response_scope %q with trigger_rules %q is no wiring: all, triggered or allowlisted, and a pattern or none",
 			inert.Short(row.Scope, 40), inert.Short(row.Rules, 80))
 	}
 	w, err = putWiring(ctx, tx, where, is, by)
@@ -262,7 +265,8 @@ func findPlace(ctx context.Context, tx store.Tx, name string) (conversation.Conv
 		return there[i], nil
 	}
 	if address == "" || len(address) > addressMax || !utf8.ValidString(address) || strings.ContainsRune(address, 0) {
-		return conversation.Conversation{}, problem.Errorf(problem.Usage, "sallyport wiring import --help", "%q is no place on %s", inert.Short(address, 80), channel)
+		return conversation.Conversation{}, problem.Errorf(problem.Usage, "sallyport wiring import --help", "%q is no place on %s",
+			inert.Short(address, 80), channel)
 	}
 	return tx.PutConversation(ctx, conversation.Conversation{
 		ID: id.NewConversation(), Platform: channel, Address: address, Kind: conversation.Group, Name: inert.Short(address, labelMax), Created: ledger.Now(),

@@ -46,7 +46,8 @@ func (c *Confirmer) takeBack(ctx context.Context, row change.Row, t trial.Trial)
 			return err
 		}
 		return c.Move(ctx, tx, row, ledger.Move{
-			Event: change.TakenBack, By: *t.By, Verb: "rolled back", Subject: string(t.Undoing), Reason: t.Said(), Next: "sallyport change diff " + string(row.ID),
+			Event: change.TakenBack, By: *t.By, Verb: "rolled back", Subject: string(t.Undoing), Reason: t.Said(),
+			Next: "sallyport change diff " + string(row.ID),
 		})
 	})
 	if err != nil {
@@ -68,7 +69,8 @@ func (c *Confirmer) leave(ctx context.Context, row change.Row, t trial.Trial) {
 	ctx, cancel := context.WithTimeout(ctx, leaveMax)
 	defer cancel()
 	if err := c.Chats.Begin(ctx, group.Folder(t.Target.Group), t.Target.Chat); err != nil {
-		c.Log.Warn("the agent of a group did not begin on its old files; it is tried again once they are back", "change", row.ID, "group", t.Target.Group, "error", err)
+		c.Log.Warn("the agent of a group did not begin on its old files; it is tried again once they are back", "change", row.ID, "group",
+			t.Target.Group, "error", err)
 	}
 }
 
@@ -103,7 +105,8 @@ func (c *Confirmer) failWayBack(ctx context.Context, row change.Row, because err
 	if p.Next == "" {
 		p.Next = "sallyport change show " + string(row.ID)
 	}
-	because = problem.Errorf(problem.Internal, p.Next, "sallyport could not roll the change back, and tries again: %s (sallyport change cancel %s leaves the new files as they stand)", p.Text, row.ID)
+	because = problem.Errorf(problem.Internal, p.Next,
+		"sallyport could not roll the change back, and tries again: %s (sallyport change cancel %s leaves the new files as they stand)", p.Text, row.ID)
 	if row.State == change.RollbackFailed {
 		return because
 	}

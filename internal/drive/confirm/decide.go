@@ -74,7 +74,8 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 			d, moved = trial.TimeOut(), true
 			d.At = at.Wall
 		case to == trial.Confirmed && t.Handshake == trial.PendingRestart:
-			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "%s cannot be confirmed yet: its target is being restarted and has not answered", changeID)
+			refused = problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID),
+				"%s cannot be confirmed yet: its target is being restarted and has not answered", changeID)
 		default:
 			moved = true
 		}
@@ -100,7 +101,8 @@ func (c *Confirmer) answer(ctx context.Context, changeID id.Change, to trial.Han
 func (c *Confirmer) mayEnd(ctx context.Context, tx store.Tx, row change.Row, by audit.Actor) error {
 	tried, err := ledger.Tried(ctx, tx, row)
 	if err == nil && tried.EndedBy(ledger.PartyOf(by)) == "" {
-		err = problem.Case(person.ErrNotOwner, "sallyport change show "+string(row.ID), "only who approved %[1]s, who asked for it, or the owner of this home may confirm %[1]s or roll it back, and %[2]q is none of them", row.ID, by.Name)
+		err = problem.Case(person.ErrNotOwner, "sallyport change show "+string(row.ID),
+			"only who approved %[1]s, who asked for it, or the owner of this home may confirm %[1]s or roll it back, and %[2]q is none of them", row.ID, by.Name)
 	}
 	return err
 }

@@ -134,7 +134,8 @@ func (c trying) goBackHost(ctx context.Context, row change.Row, reason string) e
 
 // answerHost takes a person's answer to the trial of the host. The keeper hears it first, and what it has written down decides: of a host
 // that dies right after that the next one finds it there. It reports false where the answer is the row's alone.
-func (c trying) answerHost(ctx context.Context, row change.Row, t trial.Trial, to trial.Handshake, by audit.Actor, reason, code string) (heard bool, err error) {
+func (c trying) answerHost(ctx context.Context, row change.Row, t trial.Trial, to trial.Handshake, by audit.Actor, reason,
+	code string) (heard bool, err error) {
 	show := "sallyport change show " + string(row.ID)
 	r, err := c.record(row.ID)
 	switch {
@@ -149,9 +150,11 @@ func (c trying) answerHost(ctx context.Context, row change.Row, t trial.Trial, t
 	case r.Step == keeper.Confirmed:
 		return false, nil
 	case t.Handshake == trial.PendingRestart || r.Step != keeper.Ready && r.Step != keeper.Asked:
-		return true, problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s cannot be confirmed yet: the host is being restarted and has not answered", row.ID)
+		return true, problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID),
+			"%s cannot be confirmed yet: the host is being restarted and has not answered", row.ID)
 	case code == "":
-		return true, problem.Errorf(problem.Usage, "sallyport confirm "+string(row.ID)+" --code CODE", "a trial of the host is confirmed with the code that whoever approved %s was given", row.ID)
+		return true, problem.Errorf(problem.Usage, "sallyport confirm "+string(row.ID)+" --code CODE",
+			"a trial of the host is confirmed with the code that whoever approved %s was given", row.ID)
 	}
 	return false, c.Host.Confirm(ctx, row.ID, code, by)
 }

@@ -217,7 +217,8 @@ func (c *Confirmer) checkInPlace(ctx context.Context, row change.Row) error {
 	p, branch := row.Request.Project, row.Request.Branch
 	site, err := c.Lander.Inspect(ctx, p, branch)
 	if err == nil && !site.CheckedOut {
-		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" switch "+inert.Path(branch), "the branch %q is not checked out in %q any more, so the old version cannot be started there", branch, p.Top)
+		err = problem.Errorf(problem.Refused, "git -C "+inert.Path(p.Top)+" switch "+inert.Path(branch),
+			"the branch %q is not checked out in %q any more, so the old version cannot be started there", branch, p.Top)
 	}
 	return err
 }

@@ -232,7 +232,8 @@ func (c *Confirmer) askToConfirm(ctx context.Context, row change.Row, t trial.Tr
 			return err
 		}
 		said.Reason, said.Next = t.Question(), "sallyport confirm "+string(row.ID)
-		if err := errors.Join(tx.MoveTrial(ctx, trial.PendingRestart, t), tx.MoveChange(ctx, said.State, said), c.Origin.ShowTrial(ctx, tx, said, t)); err != nil {
+		if err := errors.Join(tx.MoveTrial(ctx, trial.PendingRestart, t), tx.MoveChange(ctx, said.State, said),
+			c.Origin.ShowTrial(ctx, tx, said, t)); err != nil {
 			return err
 		}
 		return c.Append(ctx, tx, &said, ledger.Move{By: audit.Host, Subject: string(t.Landing)}, "asked to confirm", ledger.Now())

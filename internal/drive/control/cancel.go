@@ -84,7 +84,8 @@ func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *ledge
 	c.mu.Unlock()
 	if stop == nil {
 		if event == change.GivenUp {
-			return false, problem.Errorf(problem.Unavailable, "sallyport change show "+string(changeID), "sallyport is just trying to roll %s back: cancel again once that try is over", changeID)
+			return false, problem.Errorf(problem.Unavailable, "sallyport change show "+string(changeID),
+				"sallyport is just trying to roll %s back: cancel again once that try is over", changeID)
 		}
 		return false, nil // another daemon's life held it: the next step finds the request
 	}
@@ -113,7 +114,8 @@ func (c *Controller) MakeGroup(ctx context.Context, g group.Folder, by audit.Act
 		case row.State == change.Finalized:
 			return nil
 		case row.State.Final() || row.State == change.AwaitingApproval || row.State == change.RollbackFailed:
-			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "the group %s is not made: %s is %s: %s", g, row.ID, row.State.Words(), row.Reason)
+			return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "the group %s is not made: %s is %s: %s", g,
+				row.ID, row.State.Words(), row.Reason)
 		}
 		if err := c.untilMoved(ctx, moves); err != nil {
 			return err

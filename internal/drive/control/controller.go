@@ -170,7 +170,8 @@ func (c *Controller) makeLive() {
 	c.checks = check.New(check.Parts{Ledger: c.Ledger, Opener: c.opener, Stocks: c.stocks, Ways: ways, Runner: runner})
 	c.takes = &supervise.Checkpointer{Ledger: c.Ledger, Workspaces: p.Workspaces, Grounds: c.grounds, Notebook: p.Notebook, Author: p.Settings.Author}
 	c.Tidier = tidy.New(tidy.Parts{
-		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Checks: c.checks, Backups: p.Settings.Backups, Ops: p.Ops, Works: &c.works, Takes: c.takes,
+		Ledger: c.Ledger, Workspaces: p.Workspaces, Opener: c.opener, Checks: c.checks, Backups: p.Settings.Backups, Ops: p.Ops,
+		Works: &c.works, Takes: c.takes,
 	})
 	c.Supervisors = supervise.New(supervise.Parts{
 		Ledger: c.Ledger, Owner: p.Owner, Workspaces: p.Workspaces, Opener: c.opener, Stocks: c.stocks, Checker: c.checks, Takes: c.takes,
@@ -198,7 +199,8 @@ func (c *Controller) makePath() {
 		Ledger: c.Ledger, Owner: p.Owner, Lander: p.Lander, Workspaces: p.Workspaces, Opener: c.opener, Defaults: c.defaults, Outfits: c.outfits,
 		Budget: c.budget, Network: p.Network, Targets: p.Targets, Ops: p.Ops,
 	})
-	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Terminal: p.Terminal, Judges: p.Host.Judges, Tidy: c.TidyApart,
+	c.Answers = approve.New(approve.Parts{Ledger: c.Ledger, Owner: p.Owner, Home: p.Home, Rules: p.Rules, Terminal: p.Terminal,
+		Judges: p.Host.Judges, Tidy: c.TidyApart,
 		SendBack: func(ctx context.Context, tx store.Tx, row *change.Row, m ledger.Move) error {
 			return c.Redos.SendBack(ctx, tx, row, m)
 		},
@@ -250,7 +252,8 @@ func (c *Controller) rehearsals() submit.Host {
 		return noRehearsals{}
 	}
 	return release.New(release.Parts{
-		Ledger: c.Ledger, Opener: c.opener, Defaults: c.defaults, Ways: live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget}, Sandbox: p.Sandbox, Host: p.Candidates, Secrets: p.Secrets,
+		Ledger: c.Ledger, Opener: c.opener, Defaults: c.defaults, Ways: live.Ways{Ledger: c.Ledger, Network: p.Network, Budget: c.budget},
+		Sandbox: p.Sandbox, Host: p.Candidates, Secrets: p.Secrets,
 		Author: p.Settings.Author, Folder: p.Settings.Rehearsals, Ops: p.Ops,
 	})
 }

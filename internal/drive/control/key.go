@@ -20,7 +20,8 @@ func (c *Controller) Give(ctx context.Context, changeID id.Change, by audit.Acto
 		return err
 	}
 	if row.State.Final() {
-		return problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: its agent needs no key any more", changeID, row.State.Words())
+		return problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: its agent needs no key any more",
+			changeID, row.State.Words())
 	}
 	if err := c.Receive(changeID, row.Request, keys); err != nil {
 		return err

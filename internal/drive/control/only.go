@@ -78,7 +78,8 @@ func (c *Controller) TakeHostBack(ctx context.Context, of id.Change, d trial.Dec
 		}
 	}
 	if row.State == change.Finalized { // by a host that wrote so itself: the keeper knows of no code
-		c.Log.Error("the keeper brings the old host back, and the change on trial is written down as kept: its files stay", "change", of, "next", "sallyport rollback "+string(of))
+		c.Log.Error("the keeper brings the old host back, and the change on trial is written down as kept: its files stay", "change", of,
+			"next", "sallyport rollback "+string(of))
 	}
 	if row.State != change.InTrial {
 		return nil

@@ -29,7 +29,8 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	}
 	if cp.Base != git.OID(row.Base) {
 		return checkpoint.Checkpoint{}, problem.Errorf(problem.Conflict, "sallyport checkpoint list "+string(row.ID),
-			"%s was taken on an earlier commit of %s than %s stands on now: restoring it would undo what the branch got since", cp.ID, row.Request.Branch, row.ID)
+			"%s was taken on an earlier commit of %s than %s stands on now: restoring it would undo what the branch got since", cp.ID,
+			row.Request.Branch, row.ID)
 	}
 	if taken, stood, err := c.RestoreRunning(ctx, cp, by); stood {
 		return taken, err
@@ -40,7 +41,8 @@ func (c *Controller) RestoreTo(ctx context.Context, ref id.Checkpoint, by audit.
 	case change.Paused, change.Blocked:
 		row, err = c.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
 			row.From, row.Chosen, row.Rollbacks = string(cp.Commit), cp.ID, row.Rollbacks+1
-			return c.Move(ctx, tx, row, ledger.Move{Event: change.Resume, By: by, Verb: "restored", Subject: string(cp.ID), Reason: "the agent starts again from " + string(cp.ID)})
+			return c.Move(ctx, tx, row, ledger.Move{Event: change.Resume, By: by, Verb: "restored", Subject: string(cp.ID),
+				Reason: "the agent starts again from " + string(cp.ID)})
 		})
 		return cp, err
 	}

@@ -118,7 +118,8 @@ func takesUp(row change.Row) (change.Event, error) {
 		if swap {
 			return "", redo.AskAnew(row)
 		}
-		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`, "%s waits for your answer: refuse it, then resume it", row.ID)
+		return "", problem.Errorf(problem.Conflict, "sallyport refuse "+string(row.ID)+` --reason "…"`,
+			"%s waits for your answer: refuse it, then resume it", row.ID)
 	}
 	return "", problem.Errorf(problem.Conflict, show, "%s is %s: there is nothing to resume", row.ID, row.State.Words())
 }

@@ -39,7 +39,8 @@ func (d Afresh) ClearMemory(ctx context.Context, of group.Folder, by audit.Actor
 
 	err = d.folders.Alone(ctx, of, func() error {
 		if d.used(of) {
-			return problem.Errorf(problem.Conflict, "sallyport session list --group "+string(of), "a session of group %s has begun meanwhile: nothing was removed", of)
+			return problem.Errorf(problem.Conflict, "sallyport session list --group "+string(of),
+				"a session of group %s has begun meanwhile: nothing was removed", of)
 		}
 		was, err := beneath.ExtentOf(ctx, written(d.Folder, of), sandbox.FoldersMax) // what lies deeper is removed too
 		if err != nil {
@@ -159,7 +160,8 @@ func (d Afresh) hold(ctx context.Context, of id.Chat) (release func(), err error
 		d.mu.Unlock()
 
 		if working && time.Since(began) > restMax {
-			return nil, problem.Errorf(problem.Conflict, "sallyport session stop "+string(of), "the agent of %s is at work: wait for the end of its turn, or end it", of)
+			return nil, problem.Errorf(problem.Conflict, "sallyport session stop "+string(of),
+				"the agent of %s is at work: wait for the end of its turn, or end it", of)
 		}
 		var look <-chan time.Time
 		if working {

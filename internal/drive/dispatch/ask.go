@@ -46,7 +46,8 @@ func (w *worker) ask(ctx context.Context, tx store.Tx, chat conversation.Chat, t
 		return tool.Result{}, err
 	}
 	if len(open) >= openMax {
-		return tool.Result{}, problem.Errorf(problem.Refused, "", "%d questions of this conversation wait for an answer; ask no more before some are answered", len(open))
+		return tool.Result{}, problem.Errorf(problem.Refused, "",
+			"%d questions of this conversation wait for an answer; ask no more before some are answered", len(open))
 	}
 
 	return tool.Result{Text: tool.Asked, ID: string(q.ID)}, question.Put(ctx, tx, q)
@@ -168,7 +169,8 @@ func (d decider) answer(ctx context.Context, tx store.Tx, of id.Question, s Said
 }
 
 // tellAgent has the agent that asked hear the answer.
-func (d *Dispatcher) tellAgent(ctx context.Context, tx store.Tx, chat conversation.Chat, intake int64, q question.Question, words string, s Said) (message.In, error) {
+func (d *Dispatcher) tellAgent(ctx context.Context, tx store.Tx, chat conversation.Chat, intake int64, q question.Question, words string,
+	s Said) (message.In, error) {
 	now := ledger.Now()
 	return tx.PutIn(ctx, message.In{
 		ID: id.NewMessage(), Chat: chat.ID, Intake: intake, Kind: prompt.Answer, Trigger: true,

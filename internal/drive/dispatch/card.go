@@ -26,8 +26,8 @@ import (
 // cardsMax is how many cards of a chat words can mean, the newest.
 const cardsMax = 30
 
-// cards are those of a conversation as the words of somebody find them, and their rows. One of the host's was delivered when a watcher was told it; an agent's
-// question when it was sent: what answers it decides nothing of the host's.
+// cards are those of a conversation as the words of somebody find them, and their rows. One of the host's was delivered when a watcher was
+// told it; an agent's question when it was sent: what answers it decides nothing of the host's.
 func (d decider) cards(ctx context.Context, tx store.Tx, in id.Conversation, by audit.Actor) (cards []decide.Card, rows map[id.Out]message.Out, err error) {
 	outs, err := tx.Cards(ctx, in, cardsMax)
 	if err != nil {

@@ -81,7 +81,8 @@ func New(p Parts) *Dispatcher {
 	if p.AtOnce <= 0 {
 		p.AtOnce = AtOnceDefault
 	}
-	d := &Dispatcher{Parts: p, poke: make(chan struct{}, 1), began: time.Now(), workers: map[id.Chat]*worker{}, renewals: map[id.Chat]*renewal{}, died: map[id.Chat]bool{}, uses: map[group.Folder]int{}, told: map[string]time.Time{}}
+	d := &Dispatcher{Parts: p, poke: make(chan struct{}, 1), began: time.Now(), workers: map[id.Chat]*worker{},
+		renewals: map[id.Chat]*renewal{}, died: map[id.Chat]bool{}, uses: map[group.Folder]int{}, told: map[string]time.Time{}}
 	d.Only.poke = d.Poke
 	p.DB.Hear(d.heard)
 	return d

@@ -33,7 +33,8 @@ func (d decider) may(ctx context.Context, tx store.Tx, q question.Question, by a
 func (d decider) need(ctx context.Context, tx store.Tx, q question.Question) (right.Need, error) {
 	switch {
 	case admits(q):
-		return right.Need{}, problem.Errorf(problem.Internal, "sallyport approval show "+string(q.ID), "%s is about a stranger or a place, and is answered as such", q.ID)
+		return right.Need{}, problem.Errorf(problem.Internal, "sallyport approval show "+string(q.ID),
+			"%s is about a stranger or a place, and is answered as such", q.ID)
 	case q.Kind == question.Swap:
 		return d.approvers(ctx, tx, id.Change(q.Subject))
 	case q.Kind == question.Promote && d.Changes != nil:

@@ -64,7 +64,8 @@ func (d *Dispatcher) Say(ctx context.Context, s Said) (message.In, error) {
 	case strings.TrimSpace(s.Text) == "":
 		return message.In{}, problem.Errorf(problem.Usage, "sallyport chat --help", "the message is empty")
 	case len(s.Text) > message.TextBytesMax:
-		return message.In{}, problem.Errorf(problem.Usage, "sallyport chat --help", "the message has %d bytes; %d is the limit", len(s.Text), message.TextBytesMax)
+		return message.In{}, problem.Errorf(problem.Usage, "sallyport chat --help", "the message has %d bytes; %d is the limit",
+			len(s.Text), message.TextBytesMax)
 	case len(s.Nonce) > 64:
 		return message.In{}, problem.Errorf(problem.Usage, "sallyport chat --help", "the message's own name has %d bytes; 64 is the limit", len(s.Nonce))
 	}
@@ -80,7 +81,8 @@ func (d *Dispatcher) Say(ctx context.Context, s Said) (message.In, error) {
 		if err != nil {
 			return err
 		}
-		intake, fresh, err := tx.AddIntake(ctx, message.Intake{Conversation: chat.Conversation, PlatformID: s.Nonce, Received: ledger.Now(), Outcome: message.Stored})
+		intake, fresh, err := tx.AddIntake(ctx, message.Intake{Conversation: chat.Conversation, PlatformID: s.Nonce,
+			Received: ledger.Now(), Outcome: message.Stored})
 		if err != nil {
 			return err
 		}

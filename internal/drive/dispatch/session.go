@@ -120,7 +120,8 @@ func (w *worker) start(ctx context.Context) (err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	hold(cancel)
-	desk, leave, err := w.Desk.Seat(life, string(w.chat.ID), g.owner, live.Without(w.handlers(s), g.Runner.Off()), func() string { return s.intake.Load().(string) })
+	desk, leave, err := w.Desk.Seat(life, string(w.chat.ID), g.owner, live.Without(w.handlers(s), g.Runner.Off()),
+		func() string { return s.intake.Load().(string) })
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,8 @@ func (w *worker) outfit(ctx context.Context, s *session, g group.Group, owner sa
 	if err != nil {
 		return err
 	}
-	outfit, err := w.Runtime.Outfits.Equip(subject, agent.Task{Chat: true, Resumed: before, System: system, Tools: sandbox.ToolSocket, Off: g.Runner.Off(), Path: subject.Path, Home: subject.Home})
+	outfit, err := w.Runtime.Outfits.Equip(subject,
+		agent.Task{Chat: true, Resumed: before, System: system, Tools: sandbox.ToolSocket, Off: g.Runner.Off(), Path: subject.Path, Home: subject.Home})
 	if err != nil {
 		return err
 	}

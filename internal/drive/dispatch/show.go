@@ -103,7 +103,8 @@ func (d *Dispatcher) Find(ctx context.Context, name string) (s Seen, err error) 
 				return err
 			}
 			if chat = of.Chat; chat == "" {
-				return problem.Errorf(problem.NotFound, "sallyport change show "+string(of.Change), "the session %s works for the change %s, not for a group", inert.Short(name, 60), of.Change)
+				return problem.Errorf(problem.NotFound, "sallyport change show "+string(of.Change),
+					"the session %s works for the change %s, not for a group", inert.Short(name, 60), of.Change)
 			}
 		}
 		c, err := tx.Chat(ctx, chat)

@@ -58,8 +58,10 @@ func (w wisher) requestSwap(s *session) live.Handler {
 		}
 		w.retire(ctx, row.ID)
 		return tool.Result{
-			ID:   string(row.ID),
-			Text: "The change has begun. " + row.Request.Dev + " makes it on a copy; what it asks or says reaches you as messages from that name, and send_message with to: " + row.Request.Dev + " answers it.",
+			ID: string(row.ID),
+			Text: "The change has begun. " + row.Request.Dev +
+				" makes it on a copy; what it asks or says reaches you as messages from that name, and send_message with to: " +
+				row.Request.Dev + " answers it.",
 		}, nil
 	}
 }
@@ -81,7 +83,8 @@ func (w wisher) heard(ctx context.Context, wish id.Message, turn int) (who []str
 			}
 		}
 		if err == nil && !there {
-			err = problem.Errorf(problem.Usage, "sallyport-tool request_dev_changes --help", "message: no person has said %q in what you answer now; give the id of a message of this turn as it was shown to you, or leave it out", inert.Short(string(wish), 40))
+			err = problem.Errorf(problem.Usage, "sallyport-tool request_dev_changes --help",
+				"message: no person has said %q in what you answer now; give the id of a message of this turn as it was shown to you, or leave it out", inert.Short(string(wish), 40))
 		}
 		return err
 	})

@@ -50,9 +50,10 @@ func (w *worker) handlers(s *session) map[tool.Name]live.Handler {
 	}
 	var sent sentBytes
 	all := map[tool.Name]live.Handler{
-		tool.SendMessage: wishes.sender(sent.bounded(s.number, agent(tool.SendMessage, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
-			return w.send(ctx, tx, chat, s.number(), c)
-		}))),
+		tool.SendMessage: wishes.sender(sent.bounded(s.number,
+			agent(tool.SendMessage, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
+				return w.send(ctx, tx, chat, s.number(), c)
+			}))),
 		tool.RequestDevChanges: wishes.requestSwap(s),
 		tool.AskUserQuestion: agent(tool.AskUserQuestion, func(ctx context.Context, tx store.Tx, c tool.Call) (tool.Result, error) {
 			return w.ask(ctx, tx, chat, s.number(), c)
@@ -105,7 +106,8 @@ func (b *sentBytes) bounded(turn func() int, send live.Handler) live.Handler {
 		}
 		n := len(c.Args.(tool.Message).Text)
 		if b.bytes+n > sentBytesMax {
-			return tool.Result{}, problem.Errorf(problem.Refused, "", "this turn has sent %d bytes in messages, and %d is the limit; what else there is to say goes into its answer, or into the next turn", b.bytes, sentBytesMax)
+			return tool.Result{}, problem.Errorf(problem.Refused, "",
+				"this turn has sent %d bytes in messages, and %d is the limit; what else there is to say goes into its answer, or into the next turn", b.bytes, sentBytesMax)
 		}
 		r, err := send(ctx, c)
 		if err == nil {
@@ -142,7 +144,8 @@ func (w *worker) send(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 	}
 	o, err := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Talk, Turn: turn, Call: c.Key(), Text: text, At: ledger.Now()})
 	if err == nil && o.Number > sentMax {
-		return tool.Result{}, problem.Errorf(problem.Refused, "", "this turn has sent %d messages, the limit; what else there is to say goes into its answer, or into the next turn", sentMax)
+		return tool.Result{}, problem.Errorf(problem.Refused, "",
+			"this turn has sent %d messages, the limit; what else there is to say goes into its answer, or into the next turn", sentMax)
 	}
 	return tool.Result{Text: "It is sent.", ID: string(o.ID)}, err
 }
@@ -220,7 +223,8 @@ func (w *worker) list(ctx context.Context, tx store.Tx, chat conversation.Chat) 
 		r.Text = "These tasks are scheduled, or were and are stopped."
 		r.Tasks = append(r.Tasks, tool.Task{
 			ID: string(m.Task), Text: m.Text, Repeat: m.Recurrence.Spec,
-			Next: "stopped, for it was not done: " + inert.Short(m.Reason, reasonMax) + "; a person has it come again by sallyport message retry " + string(m.ID),
+			Next: "stopped, for it was not done: " + inert.Short(m.Reason, reasonMax) +
+				"; a person has it come again by sallyport message retry " + string(m.ID),
 		})
 	}
 	shorten(&r)

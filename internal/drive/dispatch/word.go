@@ -221,7 +221,8 @@ func quoted(ctx context.Context, tx store.Tx, cards map[id.Out]message.Out, plat
 }
 
 // settle does what a verdict says; false if the words are talk.
-func (d decider) settle(ctx context.Context, tx store.Tx, intake message.Intake, v decide.Verdict, rows map[id.Out]message.Out, s Said) (in message.In, decides bool, err error) {
+func (d decider) settle(ctx context.Context, tx store.Tx, intake message.Intake, v decide.Verdict, rows map[id.Out]message.Out,
+	s Said) (in message.In, decides bool, err error) {
 	if v.Kind == decide.Talk || s.Brief && v.Kind != decide.Decided {
 		return in, false, nil
 	}
@@ -267,7 +268,8 @@ func (d decider) told(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 }
 
 // keep writes down what words decide, to be done once that is committed; or says at once why they decide nothing.
-func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, v decide.Verdict, rows map[id.Out]message.Out, s Said) (message.In, error) {
+func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, intake message.Intake, v decide.Verdict,
+	rows map[id.Out]message.Out, s Said) (message.In, error) {
 	by := s.By
 	on := rows[v.Answer.Card.ID]
 	text := d.hush(s.Text)
@@ -371,7 +373,8 @@ func (d decider) tell(ctx context.Context, tx store.Tx, what message.Decision, w
 func (d decider) do(ctx context.Context, in message.In, words string) error {
 	what := *in.Decides
 	if d.Changes == nil {
-		return problem.Errorf(problem.Unavailable, "sallyport change show "+string(what.Change), "this daemon cannot decide about %s in a conversation", what.Change)
+		return problem.Errorf(problem.Unavailable, "sallyport change show "+string(what.Change),
+			"this daemon cannot decide about %s in a conversation", what.Change)
 	}
 	switch what.Does {
 	case decide.Approve, decide.Refuse, decide.Rework:
@@ -385,7 +388,8 @@ func (d decider) do(ctx context.Context, in message.In, words string) error {
 			return d.Changes.Rework(ctx, what.Approval, what.By, approval.ViaChat, what.Option)
 		}
 		// A card that has marks and can be approved here has named every one of them.
-		return d.Changes.Approve(ctx, what.Approval, proposal.Digest(what.Digest), what.By, approve.Words{Via: approval.ViaChat, Marked: true, Typed: typedIn(in.Text), Away: !atTerminal(in.Identity)})
+		return d.Changes.Approve(ctx, what.Approval, proposal.Digest(what.Digest), what.By,
+			approve.Words{Via: approval.ViaChat, Marked: true, Typed: typedIn(in.Text), Away: !atTerminal(in.Identity)})
 	case decide.Confirm:
 		code, _ := decide.Code(words)
 		return d.Changes.Confirm(ctx, what.Change, what.By, code)
@@ -490,13 +494,15 @@ func done(what message.Decision) (text string, tell bool) {
 	}
 	switch {
 	case asksForName(what):
-		return "What is the new group to be called? Say its name: what you say here next, within ten minutes, is the name. `" + decide.NoName + "` makes none.", true
+		return "What is the new group to be called? Say its name: what you say here next, within ten minutes, is the name. `" +
+			decide.NoName + "` makes none.", true
 	case what.Does == decide.Leave:
 		return "No group is made. The card waits for another answer.", true
 	case what.Does == decide.Name:
 		return fmt.Sprintf("The group %s is a copy of the template, and hears that conversation from now on.", group.ChooseFolder(what.Option, nil)), true
 	case what.Asks == message.CardMount && what.Option == mount.Mode(true):
-		return "The folder is to be read-write: once " + string(what.Change) + " has landed, the agent can change and delete what is there, if the home allows it.", true
+		return "The folder is to be read-write: once " + string(what.Change) +
+			" has landed, the agent can change and delete what is there, if the home allows it.", true
 	case what.Asks == message.CardMount:
 		return "The folder is to be read-only.", true
 	case what.Asks != message.CardPromote:

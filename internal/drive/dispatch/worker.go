@@ -446,7 +446,8 @@ func (d *Dispatcher) Retry(ctx context.Context, of id.Message, by audit.Actor) (
 			return err
 		}
 		if m.Status != message.Dead {
-			return problem.Errorf(problem.Conflict, "sallyport message show "+string(of), "the message %s is not dead: it is %s", inert.Short(string(of), 40), m.Status)
+			return problem.Errorf(problem.Conflict, "sallyport message show "+string(of), "the message %s is not dead: it is %s",
+				inert.Short(string(of), 40), m.Status)
 		}
 		m.Status, m.Tries, m.Due, m.Reason, m.Ended = message.Pending, 0, ledger.Now(), "", nil
 		if err := tx.MoveIn(ctx, message.Dead, m.Fence, m); err != nil {

@@ -107,7 +107,8 @@ func (h *Home) Swapping(text string) (*Assistants, *Chats, *Service) {
 	c := &Chats{h: h}
 	h.Parts.Chats = c
 	h.Tx(func(ctx context.Context, tx store.Tx) error {
-		where, err := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: conversation.Terminal, Address: "1000/echo", Kind: conversation.Direct, Name: "echo", Created: time.Now().UTC()})
+		where, err := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: conversation.Terminal,
+			Address: "1000/echo", Kind: conversation.Direct, Name: "echo", Created: time.Now().UTC()})
 		if err != nil {
 			return err
 		}
@@ -173,7 +174,8 @@ func (a *Assistants) YesBy(c *control.Controller, chg id.Change, by audit.Actor)
 // Write has an ordinary change write a file, approved beforehand.
 func (a *Assistants) Write(c *control.Controller, path string) id.Change {
 	a.T.Helper()
-	r, err := c.TakeRequest(a.T.Context(), request.Request{By: a.By(), Text: "Write by hand: " + path, Project: git.Project{Top: a.Repo}, Agent: "echo", Approve: request.Yes}, nil)
+	r, err := c.TakeRequest(a.T.Context(), request.Request{By: a.By(), Text: "Write by hand: " + path, Project: git.Project{Top: a.Repo},
+		Agent: "echo", Approve: request.Yes}, nil)
 	if err != nil {
 		a.T.Fatal(err)
 	}

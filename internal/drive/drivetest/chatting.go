@@ -61,9 +61,10 @@ func Dispatches(h *Home, c *control.Controller, repo git.Dir) dispatch.Parts {
 		Trees:  layer.New(layer.Config{Root: filepath.Join(state, "trees"), Whole: true, Standing: func(func(git.OID)) error { return nil }}),
 		Folder: filepath.Join(state, "groups"), Zone: func() *time.Location { return time.UTC },
 		Self: h.Parts.Settings.Self, AtOnce: 4, PromptOf: 10,
-		Desk: live.Desk{Folder: filepath.Join(state, "sockets"), Log: c.Log, Open: func(string, sandbox.Owner, map[tool.Name]live.Handler, func() string) (func(context.Context) error, error) {
-			return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
-		}},
+		Desk: live.Desk{Folder: filepath.Join(state, "sockets"), Log: c.Log,
+			Open: func(string, sandbox.Owner, map[tool.Name]live.Handler, func() string) (func(context.Context) error, error) {
+				return func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+			}},
 	}
 }
 
@@ -78,7 +79,8 @@ func (Talking) Capabilities() agent.Capabilities { return agent.Capabilities{} }
 func (d Talking) Program(t agent.Task) (agent.Program, error) {
 	line, err := json.Marshal(agent.Order{Engine: "echo", Agent: "echo", Chat: t.Chat, System: t.System, Resumed: t.Resumed})
 	return agent.Program{
-		Name: "echo", Argv: []string{"adapt"}, Stdin: append(line, '\n'), Messages: true, Turns: true, Keeps: true, Chat: true, Steers: d.Steers != nil && d.Steers(),
+		Name: "echo", Argv: []string{"adapt"}, Stdin: append(line, '\n'), Messages: true, Turns: true, Keeps: true, Chat: true,
+		Steers: d.Steers != nil && d.Steers(),
 	}, err
 }
 

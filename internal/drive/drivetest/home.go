@@ -65,7 +65,8 @@ const inMemory = "/dev/shm"
 
 func init() {
 	var room unix.Statfs_t
-	if os.Getenv("TMPDIR") == "" && unix.Statfs(inMemory, &room) == nil && room.Type == unix.TMPFS_MAGIC && room.Bavail*uint64(room.Bsize) > 4<<30 && unix.Access(inMemory, unix.W_OK) == nil {
+	if os.Getenv("TMPDIR") == "" && unix.Statfs(inMemory, &room) == nil && room.Type == unix.TMPFS_MAGIC &&
+		room.Bavail*uint64(room.Bsize) > 4<<30 && unix.Access(inMemory, unix.W_OK) == nil {
 		_ = os.Setenv("TMPDIR", inMemory) // else they lie where they did
 	}
 }
@@ -76,7 +77,8 @@ func NewHome(t *testing.T) *Home {
 		t.Skip("SKIPPED: git is not installed")
 	}
 	dir := t.TempDir()
-	h := &Home{T: t, Repo: filepath.Join(dir, "repo"), Owner: person.Owner{ID: "psn-0000ann0", UID: os.Geteuid(), Name: "ann"}, Cage: &cage{standing: map[*prisoner]bool{}}, Keeper: &Keeper{}}
+	h := &Home{T: t, Repo: filepath.Join(dir, "repo"), Owner: person.Owner{ID: "psn-0000ann0", UID: os.Geteuid(), Name: "ann"},
+		Cage: &cage{standing: map[*prisoner]bool{}}, Keeper: &Keeper{}}
 	for _, d := range []string{"repo", "state"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
@@ -103,10 +105,12 @@ func NewHome(t *testing.T) *Home {
 		Lander:     &landing.Lander{Host: spaces.EnsureRepository}, Sandbox: h.Cage, Agents: map[string]agent.Driver{"played": Played{}},
 		Rules: Rules{}, Keeper: h.Keeper, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Secrets: secret.Default(), Keys: credential.NewRing(nil, func(string) string { return "" }), Clock: deadman.Now,
-		Targets: absent{}, Chats: noChats{}, Host: NoHost{}, Teller: absent{}, Notebook: absent{}, Agency: absent{}, Network: absent{}, Terminal: func() bool { return false },
-		Listen: func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil },
+		Targets: absent{}, Chats: noChats{}, Host: NoHost{}, Teller: absent{}, Notebook: absent{}, Agency: absent{}, Network: absent{},
+		Terminal: func() bool { return false },
+		Listen:   func(context.Context, session.Watched) (*session.Watch, error) { return nil, nil },
 		Settings: control.Settings{
-			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"), Backups: filepath.Join(state, store.BackupsFolder), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
+			WorkersMax: 2, Sessions: filepath.Join(state, "sessions"), Changes: filepath.Join(state, "changes"),
+			Backups: filepath.Join(state, store.BackupsFolder), Author: git.Signature{Name: "agent", Email: "agent@example.org"},
 			Self: sandbox.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 		},
 	}
@@ -162,7 +166,8 @@ func (h *Home) By() audit.Actor {
 // Ask requests a change and waits until it can go no further by itself without time passing.
 func (h *Home) Ask(c *control.Controller) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
+		Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -229,7 +234,8 @@ func (h *Home) Kept(c *control.Controller, number int, id id.Change, path string
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	out, err := host.Run(h.T.Context(), git.Cmd{Args: []string{"show", "refs/sallyport/" + string(id) + "/checkpoints/" + string(rune('0'+number)) + ":" + path}})
+	out, err := host.Run(h.T.Context(), git.Cmd{Args: []string{"show", "refs/sallyport/" + string(id) + "/checkpoints/" +
+		string(rune('0'+number)) + ":" + path}})
 	if err != nil {
 		h.T.Fatal(err)
 	}

@@ -77,7 +77,8 @@ func (k *Kept) Arm(_ context.Context, c guard.HostChange) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now, err := deadman.Now()
-	k.r, k.is = keeper.Record{Change: string(c.Change), Step: keeper.Armed, New: c.Release, Armed: now, Due: deadman.Deadline{Set: now, In: 10 * time.Minute}}, true
+	k.r, k.is = keeper.Record{Change: string(c.Change), Step: keeper.Armed, New: c.Release, Armed: now,
+		Due: deadman.Deadline{Set: now, In: 10 * time.Minute}}, true
 	return err
 }
 

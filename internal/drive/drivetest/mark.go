@@ -15,7 +15,8 @@ import (
 func (h *Home) Envrc(c *control.Controller, approve request.Approve) id.Change {
 	h.T.Helper()
 	h.Cage.Play = func(_ int, tree string, _ <-chan struct{}) int { return Put(tree, ".envrc", "echo hello\n") }
-	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Set up", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: approve}, nil)
+	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Set up", Project: git.Project{Top: h.Repo}, Agent: "played",
+		Argv: []string{"true"}, Approve: approve}, nil)
 	if err != nil {
 		h.T.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func (h *Home) Assist(turns ...Deed) (*Assistants, *Troupe) {
 	troupe := h.Converses(turns...)
 	h.Parts.Agents = map[string]agent.Driver{"echo": Turning{}}
 	a := &Assistants{Home: h, keys: map[string]bool{}}
-	h.Parts.Desk = live.Desk{Log: h.Parts.Log, Open: func(_ string, _ sandbox.Owner, has map[tool.Name]live.Handler, intake func() string) (func(context.Context) error, error) {
+	h.Parts.Desk = live.Desk{Log: h.Parts.Log, Open: func(_ string, _ sandbox.Owner, has map[tool.Name]live.Handler,
+		intake func() string) (func(context.Context) error, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.has, a.intake = has, intake
@@ -110,7 +111,8 @@ func (a *Assistants) Has(verb tool.Name) bool {
 func (a *Assistants) Wish(c *control.Controller, of id.Change, words string) (change.Row, error) {
 	a.T.Helper()
 	return c.RequestSwap(a.T.Context(), standing.Wish{
-		Change: of, Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: words, Dev: "dev-greets", By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
+		Change: of, Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: words, Dev: "dev-greets",
+		By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
 	})
 }
 
@@ -155,7 +157,8 @@ func (a *Assistants) Says(of id.Subject, option string) {
 	a.Tx(func(ctx context.Context, tx store.Tx) error {
 		open, err := tx.OpenQuestions(ctx, of)
 		if err == nil {
-			_, err = question.Say(ctx, tx, question.Saying{ID: open[0].ID, Need: a.Owner.Need(), By: a.By(), Option: option, Via: conversation.Terminal, At: ledger.Now()})
+			_, err = question.Say(ctx, tx, question.Saying{ID: open[0].ID, Need: a.Owner.Need(), By: a.By(), Option: option,
+				Via: conversation.Terminal, At: ledger.Now()})
 		}
 		return err
 	})

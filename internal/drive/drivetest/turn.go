@@ -118,7 +118,8 @@ func (a *actor) Prompt(ctx context.Context, words string) (string, error) {
 // AskChecked requests a change with a check.
 func (h *Home) AskChecked(c *control.Controller, checks ...string) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Checks: checks, Approve: request.Later}, nil)
+	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
+		Agent: "played", Argv: []string{"true"}, Checks: checks, Approve: request.Later}, nil)
 	if err != nil {
 		h.T.Fatal(err)
 	}

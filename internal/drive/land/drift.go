@@ -33,7 +33,8 @@ func (ls *Landings) wayOn(ctx context.Context, row change.Row, because error) er
 			strings.Join(own, ", "), r.Branch)
 	}
 	if r.Kind == request.Revert {
-		return problem.Errorf(problem.Refused, asBranch(row), "%w; first roll back what changed it later, or make a branch of this rollback and merge that", because)
+		return problem.Errorf(problem.Refused, asBranch(row),
+			"%w; first roll back what changed it later, or make a branch of this rollback and merge that", because)
 	}
 	next, words := onward(row)
 	return problem.Errorf(problem.Refused, next, "%w; %s", because, words)
@@ -47,7 +48,8 @@ func onward(row change.Row) (next, words string) {
 	case r.Kind == request.Swap: // its base holds what the group ran when it began, so nothing makes it anew
 		return "sallyport chat " + r.Group, "refuse it, and ask for it anew in a conversation of the group " + r.Group
 	}
-	return Redoing(row.ID), "redo the change to apply its edits to " + row.Request.Branch + " as it is now, or make a branch of it and merge it: " + asBranch(row)
+	return Redoing(row.ID), "redo the change to apply its edits to " + row.Request.Branch +
+		" as it is now, or make a branch of it and merge it: " + asBranch(row)
 }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.

@@ -41,7 +41,8 @@ func (ls *Landings) Land(ctx context.Context, row change.Row) error {
 			return err
 		}
 	}
-	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "the branch %s moves faster than the checks of %s run: %w; approve again once it rests", row.Request.Branch, row.ID, err)
+	return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID),
+		"the branch %s moves faster than the checks of %s run: %w; approve again once it rests", row.Request.Branch, row.ID, err)
 }
 
 // landChecked makes what was approved true, or leaves everything as it was and says why: an error before the journal is
@@ -219,7 +220,8 @@ func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Pr
 				if err := tx.AddLanding(ctx, l); err != nil {
 					return err
 				}
-				return ls.Append(ctx, tx, &change.Row{ID: row.ID}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: landingDigests(l)}, "began landing", l.Started)
+				return ls.Append(ctx, tx, &change.Row{ID: row.ID},
+					ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: landingDigests(l)}, "began landing", l.Started)
 			})
 		},
 		Again: func(l landing.Landing) error {
@@ -304,7 +306,8 @@ func (ls *Landings) moveToOutcome(ctx context.Context, tx store.Tx, row *change.
 		return ls.KeepLanding(ctx, tx, row, l, m)
 	case landing.Undone:
 		m.Event = change.Undone
-		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "sallyport rolled the landing back, and your files are as before: %s", l.Reason)
+		m.Because = problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID),
+			"sallyport rolled the landing back, and your files are as before: %s", l.Reason)
 		if err := ls.Move(ctx, tx, row, m); err != nil {
 			return err
 		}
@@ -384,7 +387,8 @@ func (ls *Landings) strand(ctx context.Context, tx store.Tx, row *change.Row, l 
 	if err := tx.CloseLanding(ctx, l); err != nil {
 		return err
 	}
-	return ls.Move(ctx, tx, row, ledger.Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID), Because: Stranded(row.ID, l.Reason), Wait: ledger.RetryWait})
+	return ls.Move(ctx, tx, row, ledger.Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID),
+		Because: Stranded(row.ID, l.Reason), Wait: ledger.RetryWait})
 }
 
 // Stranded is why a landing is at neither of its ends, and what there is to do about it.
@@ -435,7 +439,8 @@ func (ls *Landings) askAgain(ctx context.Context, row change.Row, head git.OID) 
 		return why
 	}
 	if len(o.Judging.ChecksOf(row.Request)) > 0 {
-		if err := ls.sayChecking(ctx, row, o.Note+": the checks run by the rules as they are now", "checks by other rules", map[string]string{"tree": string(o.Tree), "policy": o.Policy}); err != nil {
+		if err := ls.sayChecking(ctx, row, o.Note+": the checks run by the rules as they are now", "checks by other rules",
+			map[string]string{"tree": string(o.Tree), "policy": o.Policy}); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,8 @@ func (ls *Landings) judgeResult(ctx context.Context, row change.Row, u *unchecke
 	}
 	if v.why != nil {
 		next, words := onward(row)
-		return &redResult{*u, v.results, problem.Errorf(problem.Refused, next, "%s, and on the tree that would land %s; %s", unlike(row, u), failed(v.results), words)}
+		return &redResult{*u, v.results, problem.Errorf(problem.Refused, next, "%s, and on the tree that would land %s; %s",
+			unlike(row, u), failed(v.results), words)}
 	}
 	if unshown(u.approved, u.Offer, v.fresh) {
 		return ls.unseenIn(row, u, v)
@@ -175,7 +176,8 @@ func (ls *Landings) rehearseResult(ctx context.Context, row change.Row, u *unche
 			trees[i] = found[0]
 		}
 		if trees[0] != trees[1] {
-			v.results = append(v.results, proposal.CheckResult{Command: "build of the host", Why: "the source of the host has moved on " + row.Request.Branch + ", and what was built and approved is of the source before"})
+			v.results = append(v.results, proposal.CheckResult{Command: "build of the host", Why: "the source of the host has moved on " +
+				row.Request.Branch + ", and what was built and approved is of the source before"})
 			v.why = problem.Errorf(problem.Refused, "", "the source of the host has moved")
 			return nil
 		}
@@ -274,7 +276,8 @@ func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.
 
 // commitsSince counts the commits that head has and from has not, and reads the newest ones' subjects.
 func commitsSince(ctx context.Context, host git.Dir, from, head git.OID, m *proposal.Moved) error {
-	out, err := host.Run(ctx, git.Cmd{Args: []string{"log", "-z", "--format=%s", fmt.Sprintf("--max-count=%d", movedCommitsMax), string(head), "^" + string(from)}})
+	out, err := host.Run(ctx, git.Cmd{Args: []string{"log", "-z", "--format=%s", fmt.Sprintf("--max-count=%d", movedCommitsMax),
+		string(head), "^" + string(from)}})
 	if err != nil {
 		return err
 	}
@@ -333,7 +336,8 @@ func (ls *Landings) FindMoved(ctx context.Context, row change.Row, p *proposal.P
 		if ctx.Err() == nil {
 			ls.Log.Warn("sallyport could not find out whether the branch has moved", "change", row.ID, "error", err)
 		}
-		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch, ls.Secrets.Redact(problem.Of(err).Text)))
+		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch,
+			ls.Secrets.Redact(problem.Of(err).Text)))
 		return
 	}
 	p.Card.Moved = m

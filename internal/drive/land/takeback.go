@@ -82,7 +82,8 @@ func (ls *Landings) inverse(ctx context.Context, row change.Row, t trial.Trial, 
 	}
 	return ls.Lander.Compute(ctx, landing.Order{
 		Landing: id.NewLanding(), Change: row.ID, Project: tried.Project, Branch: tried.Branch, WorkTree: site.CheckedOut,
-		Back: true, Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.Author, Committer: made.Committer, Message: made.Message,
+		Back: true, Base: tried.NewCommit, Edits: landing.Inverse(tried.Edits), Source: tried.Head, Author: made.Author,
+		Committer: made.Committer, Message: made.Message,
 	})
 }
 
@@ -97,7 +98,8 @@ func (ls *Landings) undoing(ctx context.Context, row change.Row, t *trial.Trial)
 			if err := tx.MoveTrial(ctx, trial.RolledBack, next); err != nil {
 				return err
 			}
-			return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: reason}, ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: landingDigests(l)}, verb, ledger.Now())
+			return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: reason},
+				ledger.Move{By: audit.Host, Subject: string(l.ID), Digests: landingDigests(l)}, verb, ledger.Now())
 		})
 		if err == nil {
 			*t = next

@@ -111,7 +111,8 @@ func (n *Origin) askToPromote(ctx context.Context, tx store.Tx, row change.Row, 
 	if err != nil {
 		return err
 	}
-	return n.show(ctx, tx, row, personsOf(tried.Approvers), isAbout, message.Out{Lane: message.Notice, Card: message.CardPromote, Question: q.ID, Text: q.Text()})
+	return n.show(ctx, tx, row, personsOf(tried.Approvers), isAbout,
+		message.Out{Lane: message.Notice, Card: message.CardPromote, Question: q.ID, Text: q.Text()})
 }
 
 // ended tells how a change has come to its end, or to where it needs a person.
@@ -167,7 +168,8 @@ func (n *Origin) tellAgent(ctx context.Context, tx store.Tx, chat conversation.C
 
 // DevChat is the chat of the agent that made a change, in which it is spoken with once the change is over; it is made if it is not there.
 func DevChat(ctx context.Context, tx store.Tx, swap change.Row) (conversation.Chat, error) {
-	return putChat(ctx, tx, group.Folder(swap.Request.Group), conversation.Conversation{Platform: conversation.Dev, Address: string(swap.ID), Name: swap.Request.Dev})
+	return putChat(ctx, tx, group.Folder(swap.Request.Group),
+		conversation.Conversation{Platform: conversation.Dev, Address: string(swap.ID), Name: swap.Request.Dev})
 }
 
 // TerminalChat is the chat of a person at a terminal with a group, made if it is not there.
@@ -199,7 +201,8 @@ func endOf(row change.Row, m Move) string {
 	switch row.State {
 	case change.Working:
 		if m.Event == change.Reworked {
-			return fmt.Sprintf("%s wants %s changed before it lands%s; %s goes on with it, and proposes it again", by, name, why, inert.Short(row.Request.Dev, 60))
+			return fmt.Sprintf("%s wants %s changed before it lands%s; %s goes on with it, and proposes it again", by, name, why,
+				inert.Short(row.Request.Dev, 60))
 		}
 	case change.Finalized:
 		if row.Outcome != "" {

@@ -143,7 +143,8 @@ func Transient(err error) bool {
 // Waits reports whether a landing's turn has not come: what is before it comes to its end by itself, or the owner has been told of it. A
 // lock that anybody can take may not.
 func Waits(because error) bool {
-	return errors.Is(because, ErrOnTrial) || errors.Is(because, config.ErrUnloaded) || errors.Is(because, landing.ErrBusy) && !errors.Is(because, landing.ErrLocked)
+	return errors.Is(because, ErrOnTrial) || errors.Is(because, config.ErrUnloaded) || errors.Is(because, landing.ErrBusy) &&
+		!errors.Is(because, landing.ErrLocked)
 }
 
 // ErrOnTrial holds back what would land beside an open trial.

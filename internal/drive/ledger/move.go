@@ -84,7 +84,8 @@ func (l *Ledger) Append(ctx context.Context, tx store.Tx, row *change.Row, m Mov
 }
 
 // RecordPassedChecks writes an audit entry for every check that succeeded; one that did not is what refuses the change.
-func (l *Ledger) RecordPassedChecks(ctx context.Context, tx store.Tx, row change.Row, results []proposal.CheckResult, verb string, digests map[string]string, at time.Time) error {
+func (l *Ledger) RecordPassedChecks(ctx context.Context, tx store.Tx, row change.Row, results []proposal.CheckResult, verb string,
+	digests map[string]string, at time.Time) error {
 	for _, r := range results {
 		if !r.OK {
 			continue

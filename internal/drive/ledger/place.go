@@ -167,7 +167,8 @@ func directs(ctx context.Context, tx store.Tx, but conversation.Conversation, wh
 			continue
 		}
 		for _, a := range k.Accounts {
-			if but.ID == a.Direct || but.Platform == conversation.Terminal && a.Identity.Platform == person.Terminal && strings.HasPrefix(but.Address, a.Account+"/") {
+			if but.ID == a.Direct || but.Platform == conversation.Terminal && a.Identity.Platform == person.Terminal &&
+				strings.HasPrefix(but.Address, a.Account+"/") {
 				continue
 			}
 			chat, ok, err := DirectChat(ctx, tx, a)

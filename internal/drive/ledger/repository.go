@@ -49,7 +49,8 @@ func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 			continue
 		}
 		if t.Target.Host {
-			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID), "%s has the host itself on trial, and nothing else lands until its end", other.ID)
+			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID),
+				"%s has the host itself on trial, and nothing else lands until its end", other.ID)
 		}
 		if other.Request.Project.CommonDir != row.Request.Project.CommonDir {
 			continue
@@ -59,7 +60,8 @@ func (l *Ledger) Free(ctx context.Context, tx store.Tx, row change.Row) error {
 			return err
 		}
 		if !beside {
-			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID), "%s is on trial in this repository, and sallyport waits for its end", other.ID)
+			return problem.Case(ErrOnTrial, "sallyport change show "+string(other.ID),
+				"%s is on trial in this repository, and sallyport waits for its end", other.ID)
 		}
 	}
 	landings, err := tx.OpenLandings(ctx)

@@ -18,5 +18,6 @@ func ChangeOf(ctx context.Context, tx store.Tx, s session.Session) (change.Row, 
 	if err != nil {
 		return change.Row{}, err
 	}
-	return change.Row{}, problem.Errorf(problem.Usage, "sallyport chat "+string(chat.Group), "the session %s is a chat with the group %s: it goes on with your next message", s.ID, chat.Group)
+	return change.Row{}, problem.Errorf(problem.Usage, "sallyport chat "+string(chat.Group),
+		"the session %s is a chat with the group %s: it goes on with your next message", s.ID, chat.Group)
 }

@@ -38,7 +38,8 @@ func (l *Ledger) Withdrawal(ctx context.Context, tx store.Tx, row change.Row) (c
 			return "", err
 		}
 		if ok && latest.Unfinished() {
-			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID), "%s has begun to land and cannot be cancelled now: sallyport finishes the landing first, or rolls it back", row.ID)
+			return "", problem.Errorf(problem.Conflict, "sallyport change watch "+string(row.ID),
+				"%s has begun to land and cannot be cancelled now: sallyport finishes the landing first, or rolls it back", row.ID)
 		}
 	}
 	if _, err := row.State.Next(event); err != nil {
@@ -85,7 +86,8 @@ func (w Withdrawn) move(event change.Event, row change.Row) Move {
 	}
 	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback, and the new files remain", w.By.Name)
 	if w.Reason != "" {
-		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback (%s), and the new files remain", w.By.Name, w.Reason)
+		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID),
+			"%s stopped the rollback (%s), and the new files remain", w.By.Name, w.Reason)
 	}
 	return Move{Event: change.GivenUp, By: w.By, Verb: "stopped the rollback", Because: why}
 }

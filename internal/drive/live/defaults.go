@@ -36,7 +36,8 @@ func (d Defaults) Environment(ctx context.Context, s Subject, way Way, caches bo
 func (d Defaults) show(ctx context.Context, shown session.Surroundings) (sandbox.Spec, error) {
 	for _, share := range shown.Shares {
 		if sandbox.Below(share, d.Home) || sandbox.Below(d.Home, share) {
-			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help", "--share %q would show the agent sallyport's own home %s", share, d.Home)
+			return sandbox.Spec{}, problem.Errorf(problem.Refused, "sallyport run --help",
+				"--share %q would show the agent sallyport's own home %s", share, d.Home)
 		}
 	}
 	return session.Environment(ctx, shown)

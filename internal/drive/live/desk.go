@@ -28,7 +28,8 @@ type Desk struct {
 const SocketPrefix = "tools-"
 
 // Seat opens the socket of one session, and returns what its sandbox has to show of it. leave closes it, and waits for what is asked.
-func (d Desk) Seat(ctx context.Context, session string, owner sandbox.Owner, has map[tool.Name]Handler, intake func() string) (binds []sandbox.Bind, leave func(), err error) {
+func (d Desk) Seat(ctx context.Context, session string, owner sandbox.Owner, has map[tool.Name]Handler,
+	intake func() string) (binds []sandbox.Bind, leave func(), err error) {
 	socket := filepath.Join(d.Folder, SocketPrefix+session)
 	serve, err := d.Open(socket, owner, has, intake)
 	if err != nil {
@@ -84,7 +85,8 @@ func ToOriginator(hear func(ctx context.Context, words, key string) error) map[t
 		tool.SendMessage: func(ctx context.Context, c tool.Call) (tool.Result, error) {
 			m := c.Args.(tool.Message)
 			if m.To != "" {
-				return tool.Result{}, problem.Errorf(problem.Usage, "sallyport-tool send_message --help", "what you send reaches the group's agent, and nobody else: leave out to")
+				return tool.Result{}, problem.Errorf(problem.Usage, "sallyport-tool send_message --help",
+					"what you send reaches the group's agent, and nobody else: leave out to")
 			}
 			return tool.Result{Text: "The group's agent has it."}, hear(ctx, m.Text, c.Key())
 		},

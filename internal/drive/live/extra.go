@@ -38,7 +38,8 @@ var closed = []mount.Closed{
 	{Path: "/run", What: "/run, where sockets of programs lie"}, {Path: "/var/run", What: "/run, where sockets of programs lie"},
 	{Path: "/etc", What: "the machine's /etc"}, {Path: "/boot", What: "the machine's /boot"},
 	{Path: "/usr", What: "/usr, which every sandbox sees"}, {Path: "/bin", What: "/bin, which every sandbox sees"},
-	{Path: "/sbin", What: "/sbin, which every sandbox sees"}, {Path: "/lib", What: "/lib, which every sandbox sees"}, {Path: "/lib64", What: "/lib64, which every sandbox sees"},
+	{Path: "/sbin", What: "/sbin, which every sandbox sees"}, {Path: "/lib", What: "/lib, which every sandbox sees"},
+	{Path: "/lib64", What: "/lib64, which every sandbox sees"},
 }
 
 // Find answers each wish of a group, in order.

@@ -99,7 +99,8 @@ func (o Outfitter) Equip(s Subject, task agent.Task) (Outfit, error) {
 		return f, nil // it has no model through us
 	}
 	if err = o.findKey(&f, s, choice, all); errors.Is(err, credential.ErrMissing) && choice.Key == "" && o.hasLogin(known) {
-		err = problem.Errorf(problem.Unavailable, problem.Of(err).Next, "%w; it is logged in here, and key: login below agents: %s: in sallyport.yaml uses that", err, s.Agent)
+		err = problem.Errorf(problem.Unavailable, problem.Of(err).Next,
+			"%w; it is logged in here, and key: login below agents: %s: in sallyport.yaml uses that", err, s.Agent)
 	}
 	return f, err
 }
@@ -127,9 +128,11 @@ func (o Outfitter) findLogin(f *Outfit, known agent.Known, choice Choice) error 
 func (o Outfitter) Login(known agent.Known, choice Choice) (*login.Login, error) {
 	switch {
 	case known.Login == nil || o.Logins == nil:
-		return nil, problem.Errorf(problem.Refused, "sallyport agent list", "key: login below agents: %s: in sallyport.yaml cannot be: sallyport knows no login of this agent; name its key, as $NAME or file:/path", known.Name)
+		return nil, problem.Errorf(problem.Refused, "sallyport agent list",
+			"key: login below agents: %s: in sallyport.yaml cannot be: sallyport knows no login of this agent; name its key, as $NAME or file:/path", known.Name)
 	case choice.Settings.Base != "" || choice.Settings.Wire != "":
-		return nil, problem.Errorf(problem.Refused, "sallyport agent list", "agents: %s: in sallyport.yaml has key: login and base: or wire:, but a login is sent to its own endpoint alone; leave them out", known.Name)
+		return nil, problem.Errorf(problem.Refused, "sallyport agent list",
+			"agents: %s: in sallyport.yaml has key: login and base: or wire:, but a login is sent to its own endpoint alone; leave them out", known.Name)
 	}
 	return o.Logins.Of(known.Login.Of)
 }
@@ -167,13 +170,15 @@ func (o Outfitter) findKey(f *Outfit, s Subject, choice Choice, all []place) (er
 	if key := f.Key.Reveal(); err == nil && key != "" {
 		for _, v := range f.Task.Settings.Env {
 			if name, value, _ := strings.Cut(v, "="); strings.Contains(value, key) {
-				return problem.Errorf(problem.Refused, "sallyport agent list", "agents: %s: env: in sallyport.yaml would take the model's key into the sandbox, as %s", s.Agent, name)
+				return problem.Errorf(problem.Refused, "sallyport agent list",
+					"agents: %s: env: in sallyport.yaml would take the model's key into the sandbox, as %s", s.Agent, name)
 			}
 		}
 	}
 	if errors.Is(err, credential.ErrMissing) {
 		if _, asked := s.ID.Change(); !asked && s.ID != "" { // nobody's shell is there when a group is woken
-			return problem.Errorf(problem.Unavailable, "sallyport agent list", "%w; the agent of a group has its key from a file: agents: {%s: {key: file:PATH}} in the home's sallyport.yaml", err, s.Agent)
+			return problem.Errorf(problem.Unavailable, "sallyport agent list",
+				"%w; the agent of a group has its key from a file: agents: {%s: {key: file:PATH}} in the home's sallyport.yaml", err, s.Agent)
 		}
 		return problem.Errorf(problem.Unavailable, Handing(s.GoingOn, f.Wanted), "%w", err)
 	}
@@ -198,7 +203,8 @@ func filled(env []string, s Subject) (out []string, err error) {
 			name, _, _ := strings.Cut(v, "=")
 			value, ok := s.Env[from]
 			if !ok {
-				return nil, problem.Errorf(problem.Usage, from+"=… "+s.Asking, "agents: %s: env: in sallyport.yaml gives %s the value of $%[3]s, and $%[3]s is not set in your environment", s.Agent, name, from)
+				return nil, problem.Errorf(problem.Usage, from+"=… "+s.Asking,
+					"agents: %s: env: in sallyport.yaml gives %s the value of $%[3]s, and $%[3]s is not set in your environment", s.Agent, name, from)
 			}
 			v = name + "=" + value
 		}

@@ -45,7 +45,8 @@ func (b *Budget) Charge(o *Outgoing, tried bool) {
 	if o.Model == nil || o.Check {
 		return
 	}
-	s := &spending{b: b, subject: o.Subject, session: o.Session, tried: tried, agent: o.Agent, model: o.Model, group: o.Group, limits: o.Budget, models: map[string]bool{}}
+	s := &spending{b: b, subject: o.Subject, session: o.Session, tried: tried, agent: o.Agent, model: o.Model, group: o.Group,
+		limits: o.Budget, models: map[string]bool{}}
 	o.Admit, o.Used, o.Lost = s.admit, s.used, s.refuse
 }
 

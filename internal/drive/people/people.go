@@ -214,7 +214,8 @@ func (p People) Revoke(ctx context.Context, by audit.Actor, name string, h right
 	return p.role(ctx, by, name, may, func(tx store.Tx, k person.Known) error {
 		took, err := tx.Revoke(ctx, k.ID, h)
 		if err == nil && !took {
-			err = problem.Errorf(problem.NotFound, "sallyport person show "+string(k.ID), "%q does not have the role %s", inert.Short(k.Name, nameBytesMax), h.Words())
+			err = problem.Errorf(problem.NotFound, "sallyport person show "+string(k.ID), "%q does not have the role %s",
+				inert.Short(k.Name, nameBytesMax), h.Words())
 		}
 		if err != nil {
 			return err
@@ -224,7 +225,8 @@ func (p People) Revoke(ctx context.Context, by audit.Actor, name string, h right
 }
 
 // role does something about somebody's roles, for who may, and returns them as they are then.
-func (p People) role(ctx context.Context, by audit.Actor, name string, may func(context.Context, store.Tx, audit.Actor) error, do func(store.Tx, person.Known) error) (k person.Known, err error) {
+func (p People) role(ctx context.Context, by audit.Actor, name string, may func(context.Context, store.Tx, audit.Actor) error,
+	do func(store.Tx, person.Known) error) (k person.Known, err error) {
 	err = p.DB.InTx(ctx, func(tx store.Tx) error {
 		if err := may(ctx, tx, by); err != nil {
 			return err
@@ -276,7 +278,8 @@ func checkRole(h right.Held) error {
 		}
 		return nil
 	}
-	return problem.Errorf(problem.Usage, next, "there is no role %q; there are %s, %s and %s", inert.Short(string(h.Role), 40), right.GlobalAdmin, right.GroupAdmin, right.Member)
+	return problem.Errorf(problem.Usage, next, "there is no role %q; there are %s, %s and %s", inert.Short(string(h.Role), 40),
+		right.GlobalAdmin, right.GroupAdmin, right.Member)
 }
 
 // checkName refuses what cannot be told from an id, or does not stand in one line.
@@ -284,7 +287,8 @@ func checkName(name string) error {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
 	case name == "" || len(name) > nameBytesMax || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) || strings.TrimSpace(name) != name:
-		return problem.Errorf(problem.Usage, "sallyport person add --help", "%q is no name: one has 1 to %d bytes, in one line that a screen shows whole", inert.Short(name, nameBytesMax), nameBytesMax)
+		return problem.Errorf(problem.Usage, "sallyport person add --help",
+			"%q is no name: one has 1 to %d bytes, in one line that a screen shows whole", inert.Short(name, nameBytesMax), nameBytesMax)
 	case id.KindOf(name) != "":
 		return problem.Errorf(problem.Usage, "sallyport person add --help", "%q is no name: it begins as an id does", inert.Short(name, nameBytesMax))
 	}
@@ -295,11 +299,13 @@ func checkName(name string) error {
 func readIdentity(text string) (person.Identity, error) {
 	platform, account, ok := strings.Cut(text, ":")
 	if !ok || platform == "" || account == "" {
-		return person.Identity{}, problem.Errorf(problem.Usage, "sallyport person list", "%q is no account: it is said as PLATFORM:ACCOUNT, such as terminal:1001", inert.Short(text, 200))
+		return person.Identity{}, problem.Errorf(problem.Usage, "sallyport person list",
+			"%q is no account: it is said as PLATFORM:ACCOUNT, such as terminal:1001", inert.Short(text, 200))
 	}
 	if platform == person.Terminal {
 		if _, err := strconv.Atoi(account); err != nil {
-			return person.Identity{}, problem.Errorf(problem.Usage, "sallyport person list", "%q is no account at the terminal: that is a uid, such as terminal:1001", inert.Short(text, 200))
+			return person.Identity{}, problem.Errorf(problem.Usage, "sallyport person list",
+				"%q is no account at the terminal: that is a uid, such as terminal:1001", inert.Short(text, 200))
 		}
 	}
 	return person.Identity{Platform: platform, Account: account}, nil

@@ -83,19 +83,23 @@ func (rs *Redos) redoable(ctx context.Context, changeID id.Change) (remake, erro
 	row, show := d.Change, "sallyport change show "+string(changeID)
 	switch state := row.State; {
 	case row.Request.Drafted():
-		return remake{}, problem.Errorf(problem.Conflict, show, "%s is about the files of a group, and no agent made it: what it was asked with is asked anew", changeID)
+		return remake{}, problem.Errorf(problem.Conflict, show,
+			"%s is about the files of a group, and no agent made it: what it was asked with is asked anew", changeID)
 	case row.Request.Kind == request.Swap:
 		return remake{}, AskAnew(row)
 	case row.Request.Kind != request.Edit:
-		return remake{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(changeID), "%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", changeID)
+		return remake{}, problem.Errorf(problem.Conflict, "sallyport change cancel "+string(changeID),
+			"%s is a rollback, which cannot be redone: cancel it, then ask for the rollback again", changeID)
 	case d.Trial != nil || d.Landing != nil && d.Landing.State != landing.Undone:
 		return remake{}, problem.Errorf(problem.Conflict, show, "%s has landed, or has begun to land, so it cannot be redone: it is %s", changeID, state)
 	case state != change.AwaitingApproval && (state == change.Finalized || !state.Final()):
-		return remake{}, problem.Errorf(problem.Conflict, show, "%s is %s: only a change that waits for approval, or ended without landing, can be redone", changeID, state)
+		return remake{}, problem.Errorf(problem.Conflict, show,
+			"%s is %s: only a change that waits for approval, or ended without landing, can be redone", changeID, state)
 	case len(d.Sessions) == 0:
 		return rs.fromTheStart(ctx, row)
 	case d.Proposal == nil:
-		return remake{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID), "%s has no proposal that could be redone", changeID)
+		return remake{}, problem.Errorf(problem.Conflict, "sallyport resume "+string(d.Sessions[len(d.Sessions)-1].ID),
+			"%s has no proposal that could be redone", changeID)
 	}
 	site, err := rs.standsOn(ctx, row.Request)
 	if err != nil {
@@ -104,7 +108,8 @@ func (rs *Redos) redoable(ctx context.Context, changeID id.Change) (remake, erro
 	r := remake{row: row, proposal: *d.Proposal, last: d.Sessions[len(d.Sessions)-1]}
 	r.agent = redFor(r.proposal, site.Head) || r.last.Exit == nil || r.last.Exit.Code != 0 || r.last.Exit.Limit != nil
 	if site.Head == r.proposal.Base && !r.agent {
-		return remake{}, problem.Errorf(problem.Conflict, rs.insteadOfRedo(row, r.last), "the branch %s has not moved since %s was made: there is nothing to redo", row.Request.Branch, changeID)
+		return remake{}, problem.Errorf(problem.Conflict, rs.insteadOfRedo(row, r.last),
+			"the branch %s has not moved since %s was made: there is nothing to redo", row.Request.Branch, changeID)
 	}
 	if err := rs.fitOnto(ctx, row, site.Head); err != nil {
 		return remake{}, err
@@ -113,7 +118,8 @@ func (rs *Redos) redoable(ctx context.Context, changeID id.Change) (remake, erro
 		return remake{}, fmt.Errorf("apply %s to %s as it is now: %w", changeID, row.Request.Branch, err)
 	}
 	if r.Writes == 0 && len(r.Not) == 0 {
-		return remake{}, problem.Errorf(problem.Conflict, rs.insteadOfRedo(row, r.last), "the branch %s has all edits of %s already: there is nothing to redo", row.Request.Branch, changeID)
+		return remake{}, problem.Errorf(problem.Conflict, rs.insteadOfRedo(row, r.last),
+			"the branch %s has all edits of %s already: there is nothing to redo", row.Request.Branch, changeID)
 	}
 	if r.agent = r.agent || len(r.Not) > 0; r.agent {
 		r.anew, err = rs.deaf(changeID, row.Request)

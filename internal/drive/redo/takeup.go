@@ -45,7 +45,8 @@ func (rs *Redos) SendBack(ctx context.Context, tx store.Tx, row *change.Row, m l
 
 // AskAnew refuses to take up a change of what a group runs: another may have been asked for since, and one works at a time (SM-022, SM-100).
 func AskAnew(row change.Row) error {
-	return problem.Errorf(problem.Conflict, "sallyport chat "+row.Request.Group, "%s changes what the group %s runs: ask for it anew in a conversation of that group", row.ID, row.Request.Group)
+	return problem.Errorf(problem.Conflict, "sallyport chat "+row.Request.Group,
+		"%s changes what the group %s runs: ask for it anew in a conversation of that group", row.ID, row.Request.Group)
 }
 
 // Onward is the command after a change that cannot be resumed where it stands: its agent's next session, or its story.

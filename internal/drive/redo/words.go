@@ -45,7 +45,8 @@ func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	words := fmt.Sprintf("%s has moved since you began. Your files now stand on it as it is today, commit %.12s. %s\n", row.Request.Branch, row.Base, r.Words(row.Request.Branch))
+	words := fmt.Sprintf("%s has moved since you began. Your files now stand on it as it is today, commit %.12s. %s\n",
+		row.Request.Branch, row.Base, r.Words(row.Request.Branch))
 	if redFor(*p, git.OID(row.Base)) {
 		words += redWords(*p)
 	}

@@ -78,7 +78,8 @@ mv "$(buildah mount "$made")" /build/root
 
 // withImage gives a candidate the image that a change makes of the home's Dockerfile. Only a change of what an image is built of builds one,
 // and what was built once of the same is not built again (SM-105). why says why none is built, though one would be.
-func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.Offer, c candidate) (_ candidate, why string, failed *proposal.CheckResult, err error) {
+func (rs *Rehearsals) withImage(ctx context.Context, row change.Row, o grounds.Offer, c candidate) (_ candidate, why string,
+	failed *proposal.CheckResult, err error) {
 	if !slices.ContainsFunc(o.Edits, func(e git.Edit) bool { return ofImage(e.Path) }) {
 		return c, "", nil, nil
 	}
@@ -148,7 +149,8 @@ func (rs *Rehearsals) sameImage(ctx context.Context, row change.Row, o grounds.O
 	if err != nil || made.BuiltFrom(sum) {
 		return nil, err
 	}
-	return &proposal.CheckResult{Command: imageCommand, Why: "what it is built of has moved on " + row.Request.Branch + ", and the image that was built and approved is of what was there before"}, nil
+	return &proposal.CheckResult{Command: imageCommand, Why: "what it is built of has moved on " + row.Request.Branch +
+		", and the image that was built and approved is of what was there before"}, nil
 }
 
 // input is one file that an image may be built of.
@@ -184,7 +186,8 @@ func imageInputs(ctx context.Context, from git.Dir, commit git.OID) (all []input
 }
 
 // buildImage builds an image in a sandbox whose programs are root of nobody's uids, and keeps its root file system.
-func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.Offer, b Builder, inputs []input, sum string) (made image.Image, failed *proposal.CheckResult, err error) {
+func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.Offer, b Builder, inputs []input,
+	sum string) (made image.Image, failed *proposal.CheckResult, err error) {
 	rs.Feed.Publish(change.Notice{Change: row.ID, At: ledger.Now(), Kind: "check", Text: imageCommand})
 	place, clear, err := rs.takePlace(row, "image")
 	if err != nil {
@@ -413,7 +416,8 @@ func startsFrom(now, then programs.Release, images image.Folder) string {
 	if i, err := images.Read(then.Image); err == nil {
 		size = fmt.Sprintf(" (%d files, %d MiB)", i.Files, i.Bytes>>20)
 	}
-	return fmt.Sprintf("sandboxes of groups start from image %.12s%s, in the place of %s", then.Image, size, cmp.Or(short(now.Image), "this machine's own programs"))
+	return fmt.Sprintf("sandboxes of groups start from image %.12s%s, in the place of %s", then.Image, size,
+		cmp.Or(short(now.Image), "this machine's own programs"))
 }
 
 func short(digest string) string { return digest[:min(12, len(digest))] }

@@ -64,7 +64,8 @@ func stumbled(tail string) string {
 
 // unreached says what a builder needs that the machine does not have; "" if that was not what failed.
 func unreached(tail string, registries bool) string {
-	absent := strings.Contains(tail, "image not known") || strings.Contains(tail, "no such image") || strings.Contains(tail, "not found in local") || strings.Contains(tail, "not available locally")
+	absent := strings.Contains(tail, "image not known") || strings.Contains(tail, "no such image") ||
+		strings.Contains(tail, "not found in local") || strings.Contains(tail, "not available locally")
 	if !absent || registries {
 		return ""
 	}

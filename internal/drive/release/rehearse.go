@@ -98,7 +98,8 @@ const (
 
 // Rehearse tries what an offer makes of the host. failed says in what the candidate failed, as a check that did; an err is the machine's
 // fault. release is the one that was approved for it; "" = it is to be found, or built.
-func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Offer, release string) (host *proposal.Host, failed *proposal.CheckResult, err error) {
+func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Offer, release string) (host *proposal.Host,
+	failed *proposal.CheckResult, err error) {
 	if release == "" {
 		if err := rs.announce(ctx, row, o); err != nil {
 			return nil, nil, err

@@ -124,7 +124,8 @@ func (rs *Rehearsals) run(ctx context.Context, spec sandbox.Spec) (rehearsal.Rep
 	switch err := json.Unmarshal(out.b, &r); {
 	case exit.Limit != nil:
 		return rehearsal.Report{Failed: &rehearsal.Failure{
-			Step: rehearsal.Start, Why: fmt.Sprintf("it broke the limit %s: %s, of %s", exit.Limit.Name, exit.Limit.Observed, exit.Limit.Value), Tail: faults.String(),
+			Step: rehearsal.Start, Why: fmt.Sprintf("it broke the limit %s: %s, of %s", exit.Limit.Name, exit.Limit.Observed,
+				exit.Limit.Value), Tail: faults.String(),
 		}}, nil
 	case exit.Code != 0:
 		return r, fmt.Errorf("the rehearser ended with %d %s: %s", exit.Code, exit.Signal, faults)

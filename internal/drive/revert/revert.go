@@ -75,13 +75,17 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 	case row.State == change.RolledBack && row.RevertedBy == "":
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s was rolled back already: %s", changeID, row.Reason)
 	case row.State == change.RolledBack:
-		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy), "%s was rolled back already, by %s", changeID, row.RevertedBy)
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(row.RevertedBy),
+			"%s was rolled back already, by %s", changeID, row.RevertedBy)
 	case row.State != change.Finalized:
-		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s is %s: only a change that has landed can be rolled back", changeID, row.State.Words())
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID),
+			"%s is %s: only a change that has landed can be rolled back", changeID, row.State.Words())
 	case row.Request.Release != "":
-		return change.Row{}, problem.Errorf(problem.Refused, "sallyport upgrade previous", "%s has moved no file: it had the host run by another release, and the one before is brought back as it was brought", changeID)
+		return change.Row{}, problem.Errorf(problem.Refused, "sallyport upgrade previous",
+			"%s has moved no file: it had the host run by another release, and the one before is brought back as it was brought", changeID)
 	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
-		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "%s landed nothing: there is nothing to roll back", changeID)
+		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID),
+			"%s landed nothing: there is nothing to roll back", changeID)
 	}
 	if reason = request.FirstLine(reason); reason == "" {
 		reason = "asked for by " + by.Name
@@ -128,7 +132,8 @@ func (rs *Reverts) Compute(ctx context.Context, row change.Row) error {
 	}
 	row.Base = string(r.Head)
 	_, err = rs.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		return rs.Move(ctx, tx, row, ledger.Move{Event: change.Computed, By: audit.Host, Subject: string(r.Reverts), Digests: map[string]string{"base": row.Base}})
+		return rs.Move(ctx, tx, row, ledger.Move{Event: change.Computed, By: audit.Host, Subject: string(r.Reverts),
+			Digests: map[string]string{"base": row.Base}})
 	})
 	return err
 }
@@ -157,7 +162,8 @@ func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request,
 	in := "git -C " + inert.Path(r.Project.Top)
 	at, err := r.Project.Common(rs.Ops).LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
 	if err != nil || at == "" {
-		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch), "%s changed on %s after %s landed: rolling that back would undo a later commit too",
+		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch),
+			"%s changed on %s after %s landed: rolling that back would undo a later commit too",
 			strings.Join(named, ", "), r.Branch, r.Reverts)
 	}
 	text, next := fmt.Sprintf("commit %.12s", at), in+" show "+string(at)
@@ -218,7 +224,9 @@ func Alone(ctx context.Context, tx store.Tx, r request.Request) error {
 	first := open[0]
 	if first.State == change.AwaitingApproval {
 		return problem.Errorf(problem.Conflict, "sallyport approve "+string(first.ID),
-			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s", r.Reverts, first.ID, first.ID)
+			"%s is being rolled back already: %s waits for your approval; to ask anew, cancel that one first: sallyport change cancel %s",
+			r.Reverts, first.ID, first.ID)
 	}
-	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID), "%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State.Words())
+	return problem.Errorf(problem.Conflict, "sallyport change show "+string(first.ID),
+		"%s is being rolled back already, by %s, which is %s", r.Reverts, first.ID, first.State.Words())
 }

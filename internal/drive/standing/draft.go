@@ -69,27 +69,28 @@ func (g *Groups) Commit(ctx context.Context, a Asked) (change.Row, error) {
 	if err != nil {
 		return change.Row{}, err
 	}
-	row, err := g.ask(ctx, a, folder, g.shown(ctx, a.Shown, "sallyport group commit "+string(folder), func(p git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
-		d, err := group.DraftHandEdits(ctx, p, a.User, host, base, folder, by)
-		if err != nil {
+	row, err := g.ask(ctx, a, folder, g.shown(ctx, a.Shown, "sallyport group commit "+string(folder),
+		func(p git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
+			d, err := group.DraftHandEdits(ctx, p, a.User, host, base, folder, by)
+			if err != nil {
+				return d, err
+			}
+			commit := d.Commit
+			if len(d.Edits) == 0 {
+				commit = base
+			}
+			tree, err := group.FindTree(ctx, host, commit, folder)
+			switch {
+			case len(d.Edits) == 0:
+				return d, err // nothing is there, or nothing was edited
+			case problem.KindOf(err) == problem.NotFound:
+				return d, nil // the person has removed the group
+			case err != nil:
+				return d, err
+			}
+			_, err = group.Read(ctx, host, folder, tree)
 			return d, err
-		}
-		commit := d.Commit
-		if len(d.Edits) == 0 {
-			commit = base
-		}
-		tree, err := group.FindTree(ctx, host, commit, folder)
-		switch {
-		case len(d.Edits) == 0:
-			return d, err // nothing is there, or nothing was edited
-		case problem.KindOf(err) == problem.NotFound:
-			return d, nil // the person has removed the group
-		case err != nil:
-			return d, err
-		}
-		_, err = group.Read(ctx, host, folder, tree)
-		return d, err
-	}))
+		}))
 	if err == nil {
 		err = g.overtake(ctx, folder, row.ID)
 	}
@@ -131,9 +132,10 @@ func (g *Groups) Complete(ctx context.Context, a Asked) (change.Row, error) {
 	if err := g.may(a.By); err != nil {
 		return change.Row{}, err
 	}
-	return g.ask(ctx, a, "", g.shown(ctx, a.Shown, "sallyport init "+inert.Path(g.Home), func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
-		return group.Complete(ctx, host, base, group.Beginning{Folder: group.First}, by)
-	}))
+	return g.ask(ctx, a, "", g.shown(ctx, a.Shown, "sallyport init "+inert.Path(g.Home),
+		func(_ git.Project, host git.Dir, base git.OID, by group.By) (group.Draft, error) {
+			return group.Complete(ctx, host, base, group.Beginning{Folder: group.First}, by)
+		}))
 }
 
 // drafting makes a commit upon base for what is asked for, which by's ref keeps; without edits, nothing is to be done.

@@ -97,10 +97,11 @@ func (g *Groups) refresh(ctx context.Context, folder group.Folder, a Refresh) (c
 		return change.Row{}, err
 	}
 	m := merging{Groups: g, folder: folder, change: id.NewChange(), keep: a.Keep}
-	return g.offer(ctx, m.change, r, g.shown(ctx, a.Shown, "sallyport group refresh "+string(folder), func(p git.Project, host git.Dir, head git.OID, by group.By) (group.Draft, error) {
-		m.by = by
-		return m.draft(ctx, p, host, head)
-	}))
+	return g.offer(ctx, m.change, r, g.shown(ctx, a.Shown, "sallyport group refresh "+string(folder),
+		func(p git.Project, host git.Dir, head git.OID, by group.By) (group.Draft, error) {
+			m.by = by
+			return m.draft(ctx, p, host, head)
+		}))
 }
 
 // merging is a refresh as it is computed.
@@ -159,7 +160,8 @@ func (m merging) leave(moved []git.Edit) ([]git.Edit, error) {
 		name = path.Clean(name)
 		at := slices.IndexFunc(moved, func(e git.Edit) bool { return m.folder.Within(e.Path) == name })
 		if at < 0 {
-			return nil, problem.Errorf(problem.Usage, "sallyport group refresh --help", "--keep %s: no such file has moved in the template; paths are from the group's folder", inert.Path(name))
+			return nil, problem.Errorf(problem.Usage, "sallyport group refresh --help",
+				"--keep %s: no such file has moved in the template; paths are from the group's folder", inert.Path(name))
 		}
 		moved = slices.Delete(moved, at, at+1)
 	}

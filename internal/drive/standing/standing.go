@@ -44,7 +44,8 @@ type Parts struct {
 	Ops        disk.Ops
 	Author     git.Signature // of commits of the host's own; its At is ignored
 	Requests   Requests
-	End        func(ctx context.Context, change id.Change, said ledger.Withdrawn) error // withdraws a change that has not landed; nil too where one that the host withdraws has ended by itself
+	End        func(ctx context.Context, change id.Change,
+		said ledger.Withdrawn) error // withdraws a change that has not landed; nil too where one that the host withdraws has ended by itself
 	// Need says who has to approve a change that a group asks for. Errors: problem.Refused, saying why nobody can.
 	Need func(ctx context.Context, tx store.Tx, r request.Request, class right.Class) (right.Need, error)
 	// Promoters say whether the template is to have what a change of a group has landed.

@@ -80,7 +80,8 @@ func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
 }
 
 func stillPending(row change.Row) error {
-	return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID), "previous swap still pending — resolve it first: %s is %s", row.ID, row.State.Words())
+	return problem.Errorf(problem.Conflict, "sallyport change show "+string(row.ID),
+		"previous swap still pending — resolve it first: %s is %s", row.ID, row.State.Words())
 }
 
 // Approvable refuses what nobody could approve by what it reaches: an agent would work for nothing (SM-090).
@@ -246,7 +247,8 @@ func (g *Groups) promote(ctx context.Context, a Asked, of id.Change) (change.Row
 		}
 		l, ok, err := tx.LandingOf(ctx, of)
 		if err == nil && (!ok || row.State != change.Finalized || row.Request.Kind != request.Swap) {
-			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(of), "%s has nothing that the template could have: it is %s", of, row.State.Words())
+			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(of),
+				"%s has nothing that the template could have: it is %s", of, row.State.Words())
 		}
 		edits = l.Edits
 		if err == nil {

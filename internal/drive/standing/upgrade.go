@@ -72,7 +72,8 @@ func (g *Groups) askedIn(ctx context.Context, name string) (group.Folder, error)
 	if name == "" {
 		all, _, err := group.List(ctx, d, head)
 		if err == nil && len(all) == 0 {
-			err = problem.Errorf(problem.NotFound, "sallyport init "+inert.Path(g.Home), "the home %q has no group, and a change of the host is confirmed in the conversation of one", g.Home)
+			err = problem.Errorf(problem.NotFound, "sallyport init "+inert.Path(g.Home),
+				"the home %q has no group, and a change of the host is confirmed in the conversation of one", g.Home)
 		}
 		if err != nil {
 			return "", err

@@ -159,7 +159,8 @@ func (n named) New(ctx context.Context) (ignored, others []string, err error) {
 // setupAgain says of a failed setup how a person goes on once it is mended.
 func (s *Stocks) setupAgain(ctx context.Context, row change.Row, own bool, failed *SetupFailed) error {
 	if r := row.Request; r.Kind == request.Swap {
-		return problem.Errorf(problem.Refused, "sallyport chat "+r.Group, "%w. Mend it and commit, and ask for the change anew in a conversation of the group %s", failed, r.Group)
+		return problem.Errorf(problem.Refused, "sallyport chat "+r.Group,
+			"%w. Mend it and commit, and ask for the change anew in a conversation of the group %s", failed, r.Group)
 	}
 	begun, err := s.Sessions(ctx, row.ID)
 	if err != nil {
@@ -189,7 +190,8 @@ func Lost(n layer.StockNote) string {
 	}
 	const named = 5
 	shown := n.LeftOut[:min(len(n.LeftOut), named)]
-	text := fmt.Sprintf("the setup %q wrote %s not ignored by git; agent and checks do not find what it wrote there: %s", n.Commands, paths(n.Lost), strings.Join(shown, ", "))
+	text := fmt.Sprintf("the setup %q wrote %s not ignored by git; agent and checks do not find what it wrote there: %s", n.Commands,
+		paths(n.Lost), strings.Join(shown, ", "))
 	if more := n.Lost - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

@@ -20,7 +20,8 @@ import (
 	"sallyport/internal/store"
 )
 
-// Ask computes the card and opens an approval. What changes the host is rehearsed first, unless it was. Nothing of it goes to the person's repository before it lands.
+// Ask computes the card and opens an approval. What changes the host is rehearsed first, unless it was. Nothing of it goes to the person's
+// repository before it lands.
 func (s *Submissions) Ask(ctx context.Context, row change.Row, o grounds.Offer, results []proposal.CheckResult, e change.Event) error {
 	why, err := s.rehearse(ctx, row, &o, &results)
 	if err = cmp.Or(why, err); err != nil {
@@ -44,11 +45,13 @@ func (s *Submissions) open(ctx context.Context, tx store.Tx, row *change.Row, p 
 	if err := s.RecordPassedChecks(ctx, tx, *row, p.Card.Checks, "passed a check", p.Digests(), p.At); err != nil {
 		return err
 	}
-	m := ledger.Move{Event: e, By: audit.Host, Subject: string(asked.ID), Reason: p.Card.Note, Next: "sallyport approve " + string(row.ID), Digests: p.Digests()}
+	m := ledger.Move{Event: e, By: audit.Host, Subject: string(asked.ID), Reason: p.Card.Note, Next: "sallyport approve " +
+		string(row.ID), Digests: p.Digests()}
 	if err := s.Move(ctx, tx, row, m); err != nil {
 		return err
 	}
-	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord || p.Card.Typed != "" || p.Card.Coded() { // said before anybody saw what it would cover
+	if row.Request.Approve != request.Yes || p.Number > 1 || p.Card.MarksWord || p.Card.Typed != "" ||
+		p.Card.Coded() { // said before anybody saw what it would cover
 		return nil
 	}
 	err = s.Answers.Record(ctx, tx, row, asked.ID, p.Digest, row.Request.By, approve.Words{Via: approval.ViaFlag})
@@ -65,7 +68,8 @@ func (s *Submissions) OfferAgain(ctx context.Context, row change.Row, cp checkpo
 		return problem.Errorf(problem.Refused, "sallyport checkpoint show "+string(cp.ID), "%s is %s; only a valid checkpoint can be offered", cp.ID, cp.Status)
 	}
 	if r := row.Request; r.Kind == request.Swap && (row.Swap == nil || row.Swap.Checkpoint != cp.ID) { // its summaries and its commit are of another tree
-		return problem.Errorf(problem.Refused, "sallyport chat "+r.Group, "%s is not what %s has proposed: refuse %s, and ask for it anew in a conversation of the group %s", cp.ID, r.Dev, row.ID, r.Group)
+		return problem.Errorf(problem.Refused, "sallyport chat "+r.Group,
+			"%s is not what %s has proposed: refuse %s, and ask for it anew in a conversation of the group %s", cp.ID, r.Dev, row.ID, r.Group)
 	}
 	row.Chosen = cp.ID
 	o, err := s.Offer(ctx, row, git.OID(row.Base))
@@ -97,7 +101,8 @@ func (s *Submissions) OfferAgain(ctx context.Context, row change.Row, cp checkpo
 			return err
 		}
 		row.Chosen, row.Rollbacks = cp.ID, row.Rollbacks+1
-		if err := s.Append(ctx, tx, row, ledger.Move{By: by, Subject: string(cp.ID), Digests: map[string]string{"commit": string(cp.Commit), "tree": string(cp.Tree)}}, "restored", ledger.Now()); err != nil {
+		if err := s.Append(ctx, tx, row, ledger.Move{By: by, Subject: string(cp.ID),
+			Digests: map[string]string{"commit": string(cp.Commit), "tree": string(cp.Tree)}}, "restored", ledger.Now()); err != nil {
 			return err
 		}
 		return s.open(ctx, tx, row, p, change.Asked)

@@ -50,7 +50,8 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: text, Wish: wish, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.From, Base: o.Base, Commit: o.Commit, Tree: o.Tree, Edits: o.Edits,
-		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Worked() && o.Judging.Rules.Marks != policy.MarksShow, Checks: results, Note: o.Noted(), AgentSays: o.LastWord, Host: o.Rehearsed, At: ledger.Now(), Secrets: s.Secrets,
+		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Worked() && o.Judging.Rules.Marks != policy.MarksShow, Checks: results,
+		Note: o.Noted(), AgentSays: o.LastWord, Host: o.Rehearsed, At: ledger.Now(), Secrets: s.Secrets,
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)

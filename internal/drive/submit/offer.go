@@ -62,7 +62,8 @@ func (s *Submissions) offerDrafted(ctx context.Context, row change.Row, o *groun
 	if o.Commit, err = s.Standing.Drafted(ctx, o.Host, row); err != nil {
 		return err
 	}
-	o.Breaks, err = checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, s.Opener.Grounds.Loading(row, o.Base))
+	o.Breaks, err = checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets,
+		s.Opener.Grounds.Loading(row, o.Base))
 	return err
 }
 
@@ -79,7 +80,8 @@ func (s *Submissions) offerCheckpoint(ctx context.Context, row change.Row, o *gr
 	if o.Commit, err = repository.Propose(ctx, o.Host, row.ID, o.From.Commit, o.Base); err != nil {
 		return err
 	}
-	o.Breaks, err = checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets, s.Opener.Grounds.Loading(row, o.Base))
+	o.Breaks, err = checkpoint.Judge(ctx, o.Host, o.Base, o.Commit, grounds.Plan(row.Request), o.Judging.Rules, o.Judging.Secrets,
+		s.Opener.Grounds.Loading(row, o.Base))
 	if err != nil {
 		return err
 	}

@@ -160,5 +160,6 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 
 // returned says where the host was to be asked about that its candidate has failed, and what comes of it.
 func returned(row change.Row) string {
-	return fmt.Sprintf("Nobody is asked about %s yet: %s; %s hears why, goes on with it, and proposes it again", row.ID, inert.Line(row.Reason), inert.Short(row.Request.Dev, 60))
+	return fmt.Sprintf("Nobody is asked about %s yet: %s; %s hears why, goes on with it, and proposes it again", row.ID,
+		inert.Line(row.Reason), inert.Short(row.Request.Dev, 60))
 }

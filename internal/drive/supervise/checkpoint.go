@@ -45,7 +45,8 @@ func (c *Checkpointer) Take(ctx context.Context, w work.Work, ws workspace.Works
 	if n := len(before); n > 0 {
 		previous = &before[n-1]
 	}
-	if !t.Live && previous != nil && previous.Session == t.Session && previous.Trigger == t.Why && previous.Base == ws.Spec.Base && !previous.At.Before(t.Since) {
+	if !t.Live && previous != nil && previous.Session == t.Session && previous.Trigger == t.Why && previous.Base == ws.Spec.Base &&
+		!previous.At.Before(t.Since) {
 		// It is recorded: a crash came before the move that follows it.
 		edits, err := w.Host.Edits(ctx, previous.Base, previous.Commit)
 		return checkpoint.Taken{Checkpoint: *previous, Edits: edits}, err

@@ -36,7 +36,8 @@ func (ss *Supervisors) GoOn(ctx context.Context, changeID id.Change, by audit.Ac
 	}
 	return true, s.please(ctx, func(ctx context.Context) error {
 		if !s.still {
-			return problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID), "the agent of %s is working: there is nothing to resume", changeID)
+			return problem.Errorf(problem.Conflict, "sallyport change watch "+string(changeID),
+				"the agent of %s is working: there is nothing to resume", changeID)
 		}
 		if err := s.shift(ctx, ledger.Move{Event: change.Resume, By: by}); err != nil {
 			return err

@@ -114,14 +114,18 @@ func (s *supervisor) bringBack(ctx context.Context, stood checkpoint.Taken, to g
 			done.Reverted = append(done.Reverted, path)
 		}
 	}
-	m := ledger.Move{By: by, Subject: string(left.Checkpoint.ID), Reason: fmt.Sprintf("%d files restored, %d changes kept", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
+	m := ledger.Move{By: by, Subject: string(left.Checkpoint.ID),
+		Reason: fmt.Sprintf("%d files restored, %d changes kept", len(done.Reverted), done.Kept), Digests: map[string]string{"commit": string(to)}}
 	if len(done.Reverted) == 0 {
-		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID), "no file of %s was restored: the named files are as in the last valid checkpoint already", s.Row.ID)
+		return PutBack{}, problem.Errorf(problem.Conflict, "sallyport checkpoint show "+string(left.Checkpoint.ID),
+			"no file of %s was restored: the named files are as in the last valid checkpoint already", s.Row.ID)
 	}
 	if err := s.amend(ctx, m, "restored files", func(*change.Row) {}); err != nil {
 		return done, err
 	}
-	s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event", Text: fmt.Sprintf("%s restored %d of %d changed files from the last valid checkpoint (%s)", by.Name, len(done.Reverted), len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
+	s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event",
+		Text: fmt.Sprintf("%s restored %d of %d changed files from the last valid checkpoint (%s)", by.Name, len(done.Reverted),
+			len(done.Reverted)+done.Kept, left.Checkpoint.ID)})
 	return done, nil
 }
 

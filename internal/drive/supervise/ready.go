@@ -25,7 +25,8 @@ import (
 const reportEvery = time.Second
 
 // ready makes the next session of a change ready to run; its way out is open.
-func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Workspace, last session.Session, all []session.Session) (run session.Running, err error) {
+func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Workspace, last session.Session,
+	all []session.Session) (run session.Running, err error) {
 	row, subject, task := w.Row, w.Subject(), work.Task(w.Row.Request)
 	runner, err := ss.runnerOf(ctx, row)
 	if err != nil {
@@ -48,7 +49,8 @@ func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Work
 		return session.Running{}, err
 	}
 
-	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: row.Request.Agent, From: row.From, Started: ledger.Now()}
+	s := session.Session{ID: id.NewSession(program.Name), Change: row.ID, Attempt: last.Attempt + 1, Agent: row.Request.Agent,
+		From: row.From, Started: ledger.Now()}
 	if row.Identity != "" && row.Identity == last.ID { // it goes on as who it was (RM-025)
 		s.ID = last.ID
 	}

@@ -47,7 +47,8 @@ func (ss *Supervisors) Shell(ctx context.Context, changeID id.Change, by audit.A
 	}
 	live := ss.watching(changeID)
 	if at := row.State; live != nil && (at == change.Paused || at == change.Blocked) {
-		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID), "%s is %s: everything in its sandbox stands still, and so would a shell", changeID, at)
+		return 0, problem.Errorf(problem.Conflict, "sallyport change resume "+string(changeID),
+			"%s is %s: everything in its sandbox stands still, and so would a shell", changeID, at)
 	}
 	said := row
 	said.Reason = "" // it is about what the row came to
@@ -65,7 +66,8 @@ func (ss *Supervisors) Shell(ctx context.Context, changeID id.Change, by audit.A
 		t.say("this shell runs beside the agent: what you change in the workspace becomes part of " + string(changeID))
 		code, err := attach(ctx, live.process, env, t)
 		if errors.Is(err, sandbox.ErrEnded) {
-			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID), "the agent of %s ended, and this shell with it; what both wrote until then is in the change", changeID)
+			err = problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID),
+				"the agent of %s ended, and this shell with it; what both wrote until then is in the change", changeID)
 		}
 		return code, err
 	}

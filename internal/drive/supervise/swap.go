@@ -106,7 +106,8 @@ func (s *supervisor) propose(ctx context.Context, c tool.Call) error {
 		return err
 	}
 
-	said := change.Swap{Checkpoint: cp.ID, Commit: args.CommitSHA, Summary: s.Secrets.Redact(strings.TrimSpace(args.OverallSummary)), Files: map[string]string{}}
+	said := change.Swap{Checkpoint: cp.ID, Commit: args.CommitSHA, Summary: s.Secrets.Redact(strings.TrimSpace(args.OverallSummary)),
+		Files: map[string]string{}}
 	for path, words := range args.PerFileSummaries {
 		said.Files[path] = s.Secrets.Redact(strings.TrimSpace(words))
 	}
@@ -124,7 +125,8 @@ func (s *supervisor) propose(ctx context.Context, c tool.Call) error {
 
 // otherTree refuses a commit that holds something else than the files that stand.
 func otherTree(commit string) error {
-	return problem.Errorf(problem.Conflict, "git -C "+sandbox.Worktree+" status", "the commit %s does not hold exactly the files that stand in %s: commit all that belongs to the change, remove the rest, and call again with the new commit", inert.Short(commit, 64), sandbox.Worktree)
+	return problem.Errorf(problem.Conflict, "git -C "+sandbox.Worktree+" status",
+		"the commit %s does not hold exactly the files that stand in %s: commit all that belongs to the change, remove the rest, and call again with the new commit", inert.Short(commit, 64), sandbox.Worktree)
 }
 
 // endDevTurn looks at what stands now that a swap's agent waits. It waits on: only its own word, request_swap, proposes anything.
@@ -178,7 +180,8 @@ func (ss *Supervisors) proposed(ctx context.Context, row change.Row) (checkpoint
 func (ss *Supervisors) judgeSwap(ctx context.Context, row change.Row, last session.Session) error {
 	m := ledger.Move{Event: change.Ended, By: audit.Host, Verb: "checked"}
 	if row.Swap == nil {
-		m.Event, m.Because = change.Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID), "%s ended without a proposal: %s", row.Request.Dev, gaveUp(last))
+		m.Event, m.Because = change.Fail, problem.Errorf(problem.AgentFailed, "sallyport change log "+string(row.ID),
+			"%s ended without a proposal: %s", row.Request.Dev, gaveUp(last))
 	} else {
 		cp, err := ss.proposed(ctx, row)
 		if err != nil {

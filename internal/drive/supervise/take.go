@@ -78,7 +78,8 @@ func (s *supervisor) askToPause(ctx context.Context) (goOn func()) {
 	}
 	next := fmt.Sprintf("ckpt-%03d", len(all)+1) // the rest of the id is known once it is taken
 	if a := s.run.Talk.Pause(ctx, next); !a.Acknowledged {
-		s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event", Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
+		s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event",
+			Text: "the agent did not answer the request to pause; sallyport paused it all the same"})
 	}
 	return func() { s.run.Talk.Resume(next) }
 }
@@ -127,7 +128,8 @@ func (s *supervisor) block(ctx context.Context, subject string, why error) error
 	if err := s.stop(ctx); err != nil {
 		return err
 	}
-	because := problem.Errorf(problem.Refused, "sallyport change resume "+string(s.Row.ID), "Interactive mode failure: %s: the agent is stopped: %w", s.Row.ID, why)
+	because := problem.Errorf(problem.Refused, "sallyport change resume "+string(s.Row.ID),
+		"Interactive mode failure: %s: the agent is stopped: %w", s.Row.ID, why)
 	err := s.shift(ctx, ledger.Move{Event: change.Block, By: audit.Host, Subject: subject, Blocked: change.InteractiveModeFailure, Because: because})
 	if err != nil {
 		s.still = false

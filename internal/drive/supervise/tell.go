@@ -25,9 +25,11 @@ func (ss *Supervisors) Tell(ctx context.Context, change id.Change, by audit.Acto
 	case text == "":
 		return session.Delivery{}, problem.Errorf(problem.Usage, "sallyport change tell --help", "the text is empty: there is nothing to tell the agent")
 	case len(text) > request.TextBytesMax:
-		return session.Delivery{}, problem.Errorf(problem.Usage, "sallyport change tell --help", "the text has %d bytes; %d is the limit", len(text), request.TextBytesMax)
+		return session.Delivery{}, problem.Errorf(problem.Usage, "sallyport change tell --help", "the text has %d bytes; %d is the limit",
+			len(text), request.TextBytesMax)
 	case s.run.Talk == nil:
-		return session.Delivery{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "the agent of %s reads no messages: only an agent with a name, or a COMMAND that was started with run --messages, does", change)
+		return session.Delivery{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change),
+			"the agent of %s reads no messages: only an agent with a name, or a COMMAND that was started with run --messages, does", change)
 	}
 	if err := ss.Secrets.RefuseIn(ctx, "sallyport change tell --help", "the text", text); err != nil {
 		return session.Delivery{}, err

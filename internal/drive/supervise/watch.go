@@ -33,7 +33,8 @@ func (s *supervisor) listen(ctx context.Context) {
 // unwell says that the watch does not work as it should; the tree decides all the same.
 func (s *supervisor) unwell(err error) {
 	s.Log.Warn("the kernel reports no changes of a workspace, so sallyport looks at it by the clock", "change", s.Row.ID, "error", err)
-	s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event", Text: fmt.Sprintf("the kernel reports no changes of files here, so sallyport looks at the workspace every %s", s.mode.Poll)})
+	s.Feed.Publish(change.Notice{Change: s.Row.ID, At: ledger.Now(), Kind: "event",
+		Text: fmt.Sprintf("the kernel reports no changes of files here, so sallyport looks at the workspace every %s", s.mode.Poll)})
 }
 
 // quiet reports whether a look can be left out: a watch that is well heard nothing since the last

@@ -57,7 +57,8 @@ func (ss *Supervisors) Work(ctx context.Context, row change.Row) error {
 			}
 		}
 		if last.Attempt >= sessionsMax*(1+w.Row.Resumes) {
-			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(w.Row.ID), "the agent was interrupted %d times, so sallyport does not start it again", last.Attempt)
+			return problem.Errorf(problem.AgentFailed, "sallyport change log "+string(w.Row.ID),
+				"the agent was interrupted %d times, so sallyport does not start it again", last.Attempt)
 		}
 		err = ss.runAgent(ctx, &w, ws, last, sessions)
 		if errors.Is(err, credential.ErrMissing) {
@@ -77,7 +78,8 @@ func (ss *Supervisors) Work(ctx context.Context, row change.Row) error {
 
 // startOver keeps what a session left that did not come to its end, under a ref, and gives a copy
 // that is as it was at the session's start; one that goes on gets what it left.
-func (ss *Supervisors) startOver(ctx context.Context, w work.Work, ws workspace.Workspace, last session.Session, all []session.Session) (workspace.Workspace, error) {
+func (ss *Supervisors) startOver(ctx context.Context, w work.Work, ws workspace.Workspace, last session.Session,
+	all []session.Session) (workspace.Workspace, error) {
 	row := w.Row
 	if !last.ToGoOn() {
 		left, err := ss.Takes.Take(ctx, w, ws, Taking{Why: checkpoint.Interrupted, Session: last.ID, Since: last.Started})

@@ -36,7 +36,8 @@ func (v *Views) Branch(ctx context.Context, change id.Change, name string, by au
 	}
 	row, p := d.Change, d.Proposal
 	if p == nil {
-		return Branched{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s has no proposal yet: it is %s", change, row.State.Words())
+		return Branched{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(change), "%s has no proposal yet: it is %s",
+			change, row.State.Words())
 	}
 	if err := row.Request.Project.Plain(); err != nil {
 		return Branched{}, err
@@ -63,7 +64,8 @@ func (v *Views) Branch(ctx context.Context, change id.Change, name string, by au
 	}
 	row.Reason = b.Name
 	err = v.DB.InTx(ctx, func(tx store.Tx) error {
-		return v.Append(ctx, tx, &row, ledger.Move{By: by, Digests: map[string]string{"commit": string(b.Commit), "tree": string(p.Tree)}}, "written as a branch", ledger.Now())
+		return v.Append(ctx, tx, &row, ledger.Move{By: by,
+			Digests: map[string]string{"commit": string(b.Commit), "tree": string(p.Tree)}}, "written as a branch", ledger.Now())
 	})
 	return b, err
 }

@@ -60,7 +60,8 @@ func (v *Views) Holding(ctx context.Context, row change.Row, commit git.OID) (gi
 		return host, err
 	}
 	if there == "" {
-		return host, problem.Errorf(problem.NotFound, "sallyport audit list --change "+string(row.ID), "the checkpoints of %s were removed when their time was over; the audit log has what is left", row.ID)
+		return host, problem.Errorf(problem.NotFound, "sallyport audit list --change "+string(row.ID),
+			"the checkpoints of %s were removed when their time was over; the audit log has what is left", row.ID)
 	}
 	return host, nil
 }

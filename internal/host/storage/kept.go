@@ -78,7 +78,8 @@ func (r *round) removeUnknown(ctx context.Context, c id.Change, at beneath.Place
 		return false, fmt.Errorf("%q stays: keep its work: %w", at.Path, err)
 	}
 	ref := checkpoint.Ref(c, taken.Checkpoint.Number)
-	if err := r.recordDone(ctx, c, "kept", "the work of a workspace whose change is not known, as "+ref, map[string]string{"commit": string(taken.Checkpoint.Commit)}); err != nil {
+	if err := r.recordDone(ctx, c, "kept", "the work of a workspace whose change is not known, as "+ref,
+		map[string]string{"commit": string(taken.Checkpoint.Commit)}); err != nil {
 		return false, err
 	}
 	r.Log.Info("the work of a workspace whose change is not known was kept as a ref", "change", c, "ref", ref, "repository", host.Path)

@@ -191,7 +191,8 @@ func (s *Steward) Machine(ctx context.Context) ([]Piece, error) {
 			continue // an empty one there is not of this home's making
 		}
 		if above, folder, _ := beneath.PlaceOf(runtime); folder && int(above.UID) == os.Geteuid() && onlyOurs(runtime, hashOf(s.Socket)) {
-			out.Pieces = append(out.Pieces, Piece{What: "folder of sockets", Path: runtime, Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
+			out.Pieces = append(out.Pieces, Piece{What: "folder of sockets", Path: runtime,
+				Remove: func(context.Context) error { return s.removeEmpty(runtime) }})
 		}
 	}
 	items, err := s.partsLeft(ctx)

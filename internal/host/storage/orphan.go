@@ -294,7 +294,8 @@ func (s *Steward) deadSocket(ctx context.Context, path string) (leftover.Item, b
 	if !folder || int(at.UID) != os.Geteuid() || !closed || !silent(ctx, path) {
 		return leftover.Item{}, false
 	}
-	return leftover.Item{Place: at, What: "socket", Goes: leftover.InTime, Remove: func(ctx context.Context) (bool, error) { return removeSockets(ctx, s, at) }}, true
+	return leftover.Item{Place: at, What: "socket", Goes: leftover.InTime,
+		Remove: func(ctx context.Context) (bool, error) { return removeSockets(ctx, s, at) }}, true
 }
 
 // Beginnings of the names of what a daemon makes beside its socket: for sandboxes, their ways out, and what is trusted on them.
@@ -314,7 +315,8 @@ func silent(ctx context.Context, folder string) bool {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		socket := (name == "daemon.sock" || name == "chat" || strings.HasPrefix(name, WayPrefix) || strings.HasPrefix(name, live.SocketPrefix)) && e.Type() == fs.ModeSocket
+		socket := (name == "daemon.sock" || name == "chat" || strings.HasPrefix(name, WayPrefix) ||
+			strings.HasPrefix(name, live.SocketPrefix)) && e.Type() == fs.ModeSocket
 		if socket && !refused(ctx, filepath.Join(folder, name)) || !socket && !(strings.HasPrefix(name, BundlePrefix) && e.Type().IsRegular()) {
 			return false
 		}

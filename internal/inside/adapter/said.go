@@ -53,7 +53,8 @@ func (s *said) begin(turn int) {
 	case <-s.fired: // it belongs to a turn that is over
 	default:
 	}
-	*s = said{line: s.line, flush: s.flush, off: s.off, fired: s.fired, hold: s.hold, last: s.last, turn: turn, left: agent.TextBytesMax, open: map[string]agent.ToolCall{}}
+	*s = said{line: s.line, flush: s.flush, off: s.off, fired: s.fired, hold: s.hold, last: s.last, turn: turn, left: agent.TextBytesMax,
+		open: map[string]agent.ToolCall{}}
 }
 
 // say takes words in pieces of any size.

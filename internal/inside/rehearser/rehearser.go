@@ -129,7 +129,8 @@ func (r *rehearser) play() error {
 		name string
 		do   func() error
 	}{
-		{rehearsal.Start, r.start}, {rehearsal.Answer, r.answer}, {rehearsal.End, r.end}, {rehearsal.Again, r.start}, {rehearsal.Last, r.end}, {rehearsal.Back, r.goBack},
+		{rehearsal.Start, r.start}, {rehearsal.Answer, r.answer}, {rehearsal.End, r.end}, {rehearsal.Again, r.start},
+		{rehearsal.Last, r.end}, {rehearsal.Back, r.goBack},
 	} {
 		began := time.Now()
 		err := step.do()

@@ -3,10 +3,9 @@
 //
 // `runner launch` builds a sandbox's mounts and gives up every right before it
 // becomes bubblewrap; `runner init` is pid 1 inside; `runner replay` plays a
-// script as an agent; `runner relay` hands what connects to the port of a sandbox's way out on to its socket; `runner probe` tries what must fail, in a sandbox and, as a control,
-// where nothing confines it; `runner apart` is one of its tries; `runner hold` keeps a namespace
-// alive until its stdin ends. None of them reads a configuration,
-// speaks to the daemon's socket or is meant for a person.
+// script as an agent; `runner relay` hands what connects to the port of a sandbox's way out on to its socket; `runner probe` tries what
+// must fail, in a sandbox and, as a control, where nothing confines it; `runner apart` is one of its tries; `runner hold` keeps a namespace
+// alive until its stdin ends. None of them reads a configuration, speaks to the daemon's socket or is meant for a person.
 package runner
 
 import (

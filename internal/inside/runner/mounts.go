@@ -342,7 +342,8 @@ const spareFiles = 128
 
 func mountTmpfs(at string, sizeBytes, files int64, mode uint32) error {
 	// Never more entries than there is room for in memory, if all are empty.
-	options := "size=" + strconv.FormatInt(sizeBytes, 10) + ",nr_inodes=" + strconv.FormatInt(min(files, sizeBytes/entryBytes), 10) + ",mode=" + strconv.FormatUint(uint64(mode), 8)
+	options := "size=" + strconv.FormatInt(sizeBytes, 10) + ",nr_inodes=" + strconv.FormatInt(min(files, sizeBytes/entryBytes), 10) +
+		",mode=" + strconv.FormatUint(uint64(mode), 8)
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("mount tmpfs: %w", err)
 	}

@@ -64,7 +64,8 @@ var attempts = []attempt{
 }
 
 var (
-	topsInside = []string{".sallyport", "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "var", "workspace", "worktree"}
+	topsInside = []string{".sallyport", "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr",
+		"var", "workspace", "worktree"}
 
 	devicesInside = []string{"console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero"}
 )
@@ -169,7 +170,8 @@ func writeAllowed() error {
 // kernelFiles are opened, never written.
 func kernelFiles(sandbox.Aims) error {
 	err := errors.New("none of these files is there")
-	for _, path := range []string{"/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/proc/sys/kernel/modprobe", "/sys/kernel/uevent_helper", "/sys/power/state"} {
+	for _, path := range []string{"/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/proc/sys/kernel/modprobe",
+		"/sys/kernel/uevent_helper", "/sys/power/state"} {
 		if err = writable(path); err == nil {
 			return nil
 		}

@@ -154,7 +154,8 @@ func (in *initProcess) look() time.Duration {
 		in.broken(sandbox.Limit{Name: sandbox.Descriptors, Value: strconv.Itoa(n) + " per process", Observed: strconv.Itoa(files) + " in one process"})
 	}
 	if _, now.scratch = scratchHeld(); in.watching.FilesMax > 0 && now.scratch-in.before > int64(in.watching.FilesMax) {
-		in.broken(sandbox.Limit{Name: sandbox.Files, Value: strconv.Itoa(in.watching.FilesMax), Observed: strconv.FormatInt(now.scratch-in.before, 10) + " in /tmp, /dev/shm and the home folder"})
+		in.broken(sandbox.Limit{Name: sandbox.Files, Value: strconv.Itoa(in.watching.FilesMax),
+			Observed: strconv.FormatInt(now.scratch-in.before, 10) + " in /tmp, /dev/shm and the home folder"})
 	}
 	if now.used = in.worked.look(pids); in.watching.Processor > 0 && now.used > in.watching.Processor {
 		in.broken(*sandbox.OverProcessor(in.watching.Processor, now.used))

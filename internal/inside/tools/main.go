@@ -86,7 +86,8 @@ type caller struct{ socket, intake string }
 
 func (c caller) run(ctx context.Context, p Process, words []string) error {
 	if c.socket == "" {
-		return problem.Errorf(problem.Usage, "sallyport-tool --socket PATH --help", "no socket is named; give --socket PATH before the tool, or set %s", VariableSocket)
+		return problem.Errorf(problem.Usage, "sallyport-tool --socket PATH --help",
+			"no socket is named; give --socket PATH before the tool, or set %s", VariableSocket)
 	}
 	has, err := c.list(ctx)
 	if err != nil {

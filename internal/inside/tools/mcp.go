@@ -21,9 +21,10 @@ func (c caller) serveMCP(ctx context.Context, p Process, has []tool.Definition) 
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // the list is the session's, from first to last
 	})
 	for _, d := range has {
-		server.AddTool(&mcp.Tool{Name: string(d.Name), Description: d.Description, InputSchema: d.Schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return c.callMCP(ctx, d.Name, r.Params.Arguments), nil
-		})
+		server.AddTool(&mcp.Tool{Name: string(d.Name), Description: d.Description, InputSchema: d.Schema},
+			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return c.callMCP(ctx, d.Name, r.Params.Arguments), nil
+			})
 	}
 	if err := server.Run(ctx, &mcp.IOTransport{Reader: p.In, Writer: p.Out, MaxLineLength: mcpLineMax}); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("speak MCP: %w", err)

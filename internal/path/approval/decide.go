@@ -54,10 +54,12 @@ func Record(ctx context.Context, tx Tx, s Saying) error {
 	case !isOf(s.Need.No, s.By):
 		return fmt.Errorf("approve %s: %w", s.ID, notEntitled(s.ID, s.By))
 	case !isOf(s.Need.May, s.By):
-		return problem.Case(ErrOwn, "sallyport approval show "+string(s.ID), "policy.yaml has nobody approve what they asked for (approvals.self: refuse), and %q asked for this", s.By.Name)
+		return problem.Case(ErrOwn, "sallyport approval show "+string(s.ID),
+			"policy.yaml has nobody approve what they asked for (approvals.self: refuse), and %q asked for this", s.By.Name)
 	}
 	if len(s.Message) > request.MessageBytesMax || !utf8.ValidString(s.Message) {
-		return problem.Errorf(problem.Usage, "sallyport approve --help", "approve %s: the message has more than %d bytes, or is not UTF-8", s.ID, request.MessageBytesMax)
+		return problem.Errorf(problem.Usage, "sallyport approve --help",
+			"approve %s: the message has more than %d bytes, or is not UTF-8", s.ID, request.MessageBytesMax)
 	}
 	a, err := tx.Approval(ctx, s.ID)
 	if err != nil {
@@ -116,7 +118,8 @@ func withhold(ctx context.Context, tx Tx, d Decision, s Saying, words string) er
 		return fmt.Errorf("%s: %w", does, notEntitled(s.ID, s.By))
 	}
 	if len(words) > ReasonBytesMax || !utf8.ValidString(words) {
-		return problem.Errorf(problem.Usage, "sallyport approval show "+string(s.ID), "%s: the words have %d bytes, or are not UTF-8; %d is the limit", does, len(words), ReasonBytesMax)
+		return problem.Errorf(problem.Usage, "sallyport approval show "+string(s.ID),
+			"%s: the words have %d bytes, or are not UTF-8; %d is the limit", does, len(words), ReasonBytesMax)
 	}
 	a, err := tx.Approval(ctx, s.ID)
 	if err != nil {

@@ -69,14 +69,15 @@ var moves = map[State]map[Event]State{
 	Blocked:          {Resume: Working, Cancel: Cancelled, Fail: Failed},
 	Submitted:        {Proposed: AwaitingApproval, Returned: Working, Unchanged: Finalized, Cancel: Cancelled, Fail: Failed},
 	AwaitingApproval: {Approved: Landing, Asked: AwaitingApproval, Again: Preparing, Reworked: Working, Refused: Rejected, Cancel: Cancelled},
-	Landing:          {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval, Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
-	InTrial:          {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
-	RollbackFailed:   {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack, GivenUp: Failed},
-	Finalized:        {Reverted: RolledBack},
-	RolledBack:       {},
-	Rejected:         {Again: Preparing},
-	Cancelled:        {Again: Preparing},
-	Failed:           {Again: Preparing},
+	Landing: {Landed: Finalized, Tried: InTrial, Asked: AwaitingApproval, Held: AwaitingApproval, Undone: AwaitingApproval,
+		Stuck: RollbackFailed, Cancel: Cancelled, Fail: Failed},
+	InTrial:        {Kept: Finalized, TakenBack: RolledBack, Stuck: RollbackFailed},
+	RollbackFailed: {Undone: AwaitingApproval, Landed: Finalized, Tried: InTrial, Kept: Finalized, TakenBack: RolledBack, GivenUp: Failed},
+	Finalized:      {Reverted: RolledBack},
+	RolledBack:     {},
+	Rejected:       {Again: Preparing},
+	Cancelled:      {Again: Preparing},
+	Failed:         {Again: Preparing},
 }
 
 // Next returns the state after e, or an error wrapping ErrMoved and naming both.

@@ -15,7 +15,8 @@ const linkBytesMax = 4096
 
 // Judge validates what differs between two commits by rules that may have changed since a
 // checkpoint was taken. All it needs to know stands in the objects. A scanner of nil is that of the built-in rules.
-func Judge(ctx context.Context, host git.Dir, base, commit git.OID, plan policy.Plan, rules policy.Rules, scanner *secret.Scanner, load Loading) ([]policy.Violation, error) {
+func Judge(ctx context.Context, host git.Dir, base, commit git.OID, plan policy.Plan, rules policy.Rules, scanner *secret.Scanner,
+	load Loading) ([]policy.Violation, error) {
 	edits, err := host.Edits(ctx, base, commit)
 	if err != nil {
 		return nil, err

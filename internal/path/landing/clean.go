@@ -71,9 +71,11 @@ func (s *site) checkedHere(x *git.Index, p string) error {
 	case !x.Entry(p).SkipWorktree:
 		return nil
 	case s.set["core.sparsecheckout"]:
-		return s.oddState(s.command("sparse-checkout add "+inert.Path(path.Dir(p))), "the change touches %s, which the sparse checkout of %q leaves out: add its folder", inert.Path(p), s.Top)
+		return s.oddState(s.command("sparse-checkout add "+inert.Path(path.Dir(p))),
+			"the change touches %s, which the sparse checkout of %q leaves out: add its folder", inert.Path(p), s.Top)
 	}
-	return s.oddState(s.command("update-index --no-skip-worktree "+inert.Path(p)), "the change touches %s, which git is told to leave alone (skip-worktree)", inert.Path(p))
+	return s.oddState(s.command("update-index --no-skip-worktree "+inert.Path(p)),
+		"the change touches %s, which git is told to leave alone (skip-worktree)", inert.Path(p))
 }
 
 // unreadable says why a path could not be looked at.
@@ -101,7 +103,8 @@ func (s *site) cleanLive(st *step, f found, edits []git.Edit) error {
 	case !f.Exists:
 		return s.dirty(s.command("status -- "+inert.Path(p)), "%s is deleted in the work tree, and that is not committed", inert.Path(p))
 	case st.Old.Absent():
-		return s.dirty("mv -i "+inert.Path(s.Top+"/"+p)+" "+inert.Path(s.Top+"/"+p+".mine"), "%s is an untracked file in the work tree, and a new file is to land there", inert.Path(p))
+		return s.dirty("mv -i "+inert.Path(s.Top+"/"+p)+" "+inert.Path(s.Top+"/"+p+".mine"),
+			"%s is an untracked file in the work tree, and a new file is to land there", inert.Path(p))
 	default:
 		return s.dirty(s.command("diff -- "+inert.Path(p)), "%s has changes in the work tree that are not committed", inert.Path(p))
 	}
@@ -191,7 +194,8 @@ func (s *site) cleanNeighbours(x *git.Index, p string, edits []git.Edit) error {
 	}
 	for _, n := range near {
 		if !deleted(n, edits) {
-			return s.dirty(s.command("diff --cached -- "+inert.Path(n)), "%s is staged and not committed, and %s is to land in its place", inert.Path(n), inert.Path(p))
+			return s.dirty(s.command("diff --cached -- "+inert.Path(n)), "%s is staged and not committed, and %s is to land in its place",
+				inert.Path(n), inert.Path(p))
 		}
 	}
 	return nil

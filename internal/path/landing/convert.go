@@ -51,7 +51,8 @@ func (l *Lander) asStored(ctx context.Context, s *site, made *Landing) error {
 			if n := len(refused) - 1; n > 0 {
 				more = fmt.Sprintf(" (and %d more)", n)
 			}
-			return problem.Case(ErrConverts, "sallyport change branch "+string(made.Change), "%s cannot land: %s%s; write it as a branch, and merge that with your own git",
+			return problem.Case(ErrConverts, "sallyport change branch "+string(made.Change),
+				"%s cannot land: %s%s; write it as a branch, and merge that with your own git",
 				inert.Path(refused[0].Path), refused[0].Why, more)
 		}
 	}

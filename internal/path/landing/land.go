@@ -260,7 +260,8 @@ func (r *run) there(ctx context.Context) error {
 
 	whole, err := common.Whole(ctx, l.NewCommit, l.Head)
 	if err == nil && !whole {
-		err = problem.Errorf(problem.Refused, common.Command("fsck"), "an object of %.12s is in %q already and cannot be read", l.NewCommit, l.Project.CommonDir)
+		err = problem.Errorf(problem.Refused, common.Command("fsck"), "an object of %.12s is in %q already and cannot be read",
+			l.NewCommit, l.Project.CommonDir)
 	}
 	return err
 }

@@ -165,7 +165,8 @@ var operations = []struct{ file, name, next string }{
 // odd refuses a repository in the middle of something, or of a kind that cannot be landed on, by name.
 func (s *site) odd() error {
 	if s.common.has("reftable") {
-		return s.oddState(s.command("refs migrate --ref-format=files"), "%q keeps its branches in a reftable, and sallyport lands only where git keeps them in files", s.Top)
+		return s.oddState(s.command("refs migrate --ref-format=files"),
+			"%q keeps its branches in a reftable, and sallyport lands only where git keeps them in files", s.Top)
 	}
 	for _, o := range operations {
 		if s.gitDir.has(o.file) {

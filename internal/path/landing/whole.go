@@ -60,11 +60,13 @@ func (s *site) index() (*git.Index, unix.Stat_t, error) {
 	}
 	switch {
 	case x.Split && s.set["core.splitindex"]: // git would split it again
-		return nil, st, s.oddState(s.command("config core.splitIndex false")+"; "+s.command("update-index --no-split-index"), "the index of %q is split (core.splitIndex), and sallyport writes only a whole one", s.Top)
+		return nil, st, s.oddState(s.command("config core.splitIndex false")+"; "+s.command("update-index --no-split-index"),
+			"the index of %q is split (core.splitIndex), and sallyport writes only a whole one", s.Top)
 	case x.Split:
 		return nil, st, s.oddState(s.command("update-index --no-split-index"), "the index of %q is split, and sallyport writes only a whole one", s.Top)
 	case x.Sparse:
-		return nil, st, s.oddState(s.command("sparse-checkout reapply --no-sparse-index"), "the index of %q is sparse, and sallyport writes only a full one", s.Top)
+		return nil, st, s.oddState(s.command("sparse-checkout reapply --no-sparse-index"),
+			"the index of %q is sparse, and sallyport writes only a full one", s.Top)
 	}
 	if u := x.Unmerged(); len(u) > 0 {
 		return nil, st, s.oddState(s.command("status"), "%s has conflicts in %q that are not resolved", listed(u), s.Top)

@@ -238,7 +238,8 @@ func ancestors(ctx context.Context, a ask) ([]git.OID, error) {
 	if a.commit == "" {
 		return nil, nil
 	}
-	out, err := a.host.Run(ctx, git.Cmd{Args: []string{"rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", historyMax), "--no-commit-header", "--format=%T", string(a.commit)}})
+	out, err := a.host.Run(ctx, git.Cmd{Args: []string{"rev-list", "--first-parent", fmt.Sprintf("--max-count=%d", historyMax),
+		"--no-commit-header", "--format=%T", string(a.commit)}})
 	if err != nil {
 		return nil, err
 	}

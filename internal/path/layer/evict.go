@@ -87,7 +87,8 @@ func (k *Store) all(ctx context.Context, held func(git.OID) bool) ([]Info, error
 	}
 	var out []Info
 	for _, c := range found {
-		out = append(out, Info{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree] || held(c.tree), below: c.note.Parents, project: c.note.Project})
+		out = append(out, Info{Tree: c.tree, Bytes: c.note.Bytes, Depth: len(c.note.Parents) + 1, LastUsed: c.used, held: used[c.tree] ||
+			held(c.tree), below: c.note.Parents, project: c.note.Project})
 	}
 	slices.SortStableFunc(out, func(a, b Info) int { return a.LastUsed.Compare(b.LastUsed) })
 	return weigh(out), nil

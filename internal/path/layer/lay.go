@@ -39,7 +39,8 @@ var ErrNoWhiteouts = errors.New("whiteouts cannot be made on this file system")
 func Showable(host git.Dir, edits []git.Edit, commit git.OID) error {
 	for _, e := range edits {
 		if e.New.Mode == git.Submodule || !PlainPath(e.Path) {
-			return problem.Errorf(problem.Refused, host.Command("show "+string(commit)), "%q is a submodule, or not a plain path, so no workspace can hold it", e.Path)
+			return problem.Errorf(problem.Refused, host.Command("show "+string(commit)),
+				"%q is a submodule, or not a plain path, so no workspace can hold it", e.Path)
 		}
 	}
 	return nil

@@ -191,7 +191,8 @@ type Room struct {
 // Make makes a stock that is not there: run has the commands run, and an error of run leaves nothing. Below is the stock
 // whose caches lie below, or none. A crash leaves nothing half: a stock appears by one rename, after its files
 // are on disk. It stays until release is called.
-func (k *Stocks) Make(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock, release func(), err error) {
+func (k *Stocks) Make(ctx context.Context, id StockID, n StockNote, owner sandbox.Owner, below Stock, run func(Room) error) (s Stock,
+	release func(), err error) {
 	release = k.pins.Hold(id.String())
 	path := k.path(id.String())
 	err = k.busy.Alone(ctx, path, func() error {

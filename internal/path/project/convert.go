@@ -34,7 +34,8 @@ func theirIndex(private string) (raw []byte, at time.Time, err error) {
 
 // convert takes out what differs only as git's own conversions make it differ, and notes what cannot be taken along as it
 // is. No filter runs: of a file that has one, what git remembers of it decides, as git itself asks first.
-func (u uncommitted) convert(ctx context.Context, host git.Dir, project git.Project, head git.OID, settings conversion.Settings, index *git.Index, written time.Time) error {
+func (u uncommitted) convert(ctx context.Context, host git.Dir, project git.Project, head git.OID, settings conversion.Settings,
+	index *git.Index, written time.Time) error {
 	paths := u.paths()
 	if len(paths) == 0 {
 		return nil

@@ -28,8 +28,8 @@ import (
 const IncludeDirtyMax = 50_000
 
 // Dirty returns the person's uncommitted paths against head: staged, unstaged, untracked
-// and not ignored; in path order. A file that differs only as git's conversions make it differ is none of them. Nothing of theirs is written, and nothing that their
-// repository configures runs.
+// and not ignored; in path order. A file that differs only as git's conversions make it differ is none of them. Nothing of theirs is
+// written, and nothing that their repository configures runs.
 func (o *Reader) Dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) ([]string, error) {
 	d, err := o.dirty(ctx, project, head, converts)
 	if err != nil {
@@ -63,7 +63,8 @@ func (o *Reader) IncludeDirty(ctx context.Context, project git.Project, change i
 		return head, nil
 	}
 	if len(paths) > IncludeDirtyMax {
-		return "", problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" status", "%s has %d uncommitted paths; --include-dirty takes at most %d along", project.Top, len(paths), IncludeDirtyMax)
+		return "", problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" status",
+			"%s has %d uncommitted paths; --include-dirty takes at most %d along", project.Top, len(paths), IncludeDirtyMax)
 	}
 	top, err := beneath.Real(project.Top, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -99,7 +100,8 @@ func (o *Reader) IncludeDirty(ctx context.Context, project git.Project, change i
 func theirFile(name string, top int, path string) (git.Write, error) {
 	w := git.Write{Path: path}
 	refuse := func(why string) (git.Write, error) {
-		return w, problem.Errorf(problem.Refused, "git -C "+inert.Path(name)+" status -- "+inert.Path(path), "--include-dirty cannot take %q along: %s", path, why)
+		return w, problem.Errorf(problem.Refused, "git -C "+inert.Path(name)+" status -- "+inert.Path(path),
+			"--include-dirty cannot take %q along: %s", path, why)
 	}
 	if strings.HasSuffix(path, "/") {
 		return refuse("that is a git repository of its own")
@@ -169,7 +171,8 @@ func (u uncommitted) paths() []string {
 
 // dirty compares with a private copy of the index, in our own git directory.
 func (o *Reader) dirty(ctx context.Context, project git.Project, head git.OID, converts conversion.Settings) (uncommitted, error) {
-	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{}, untold: map[string]string{}}
+	u := uncommitted{changed: map[string]bool{}, unstaged: map[string]bool{}, staged: map[string]bool{}, converted: map[string]string{},
+		untold: map[string]string{}}
 	host, err := o.Repositories.Open(ctx, project, head)
 	if err != nil {
 		return u, err
@@ -198,7 +201,8 @@ func (o *Reader) dirty(ctx context.Context, project git.Project, head git.OID, c
 		return u, err
 	}
 	if index.Split {
-		return u, problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" update-index --no-split-index", "the index of %s is split, and sallyport reads only a whole one", project.Top)
+		return u, problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" update-index --no-split-index",
+			"the index of %s is split, and sallyport reads only a whole one", project.Top)
 	}
 	if err := u.compare(ctx, host, project.Top, private, index, head); err != nil {
 		return u, err

@@ -109,7 +109,8 @@ func fitObjects(ctx context.Context, host git.Dir, project git.Project, base git
 	}
 	out, err := host.Run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--no-walk", "--missing=print", string(base)}})
 	if err != nil {
-		return problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" fetch --unshallow", "the clone at %s lacks objects of the commit %.12s: %w", project.Top, base, err)
+		return problem.Errorf(problem.Refused, "git -C "+inert.Path(project.Top)+" fetch --unshallow",
+			"the clone at %s lacks objects of the commit %.12s: %w", project.Top, base, err)
 	}
 	for line := range strings.Lines(string(out)) {
 		if missing, ok := strings.CutPrefix(line, "?"); ok {
@@ -133,14 +134,16 @@ func (o *Reader) fitTree(ctx context.Context, host git.Dir, top string, base git
 		case f.entries > o.Entries:
 			return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files (limit entries)", base, o.Entries)
 		case f.bytes > o.PathBytes:
-			return problem.Errorf(problem.Refused, count, "the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, o.PathBytes)
+			return problem.Errorf(problem.Refused, count,
+				"the paths of the commit %.12s have more than %d bytes together (limit path bytes)", base, o.PathBytes)
 		case len(p) > beneath.PathMax:
 			return problem.Errorf(problem.Refused, count, "a path of the commit %.12s has more than %d bytes: %.100q…", base, beneath.PathMax, p)
 		case e.Mode == git.Symlink && path.Base(p) == conversion.FileName:
 			return problem.Errorf(problem.Refused, "ls -l "+inert.Path(top+"/"+p), "%q is a link, and git takes the text of the link for attributes", p)
 		case path.Base(p) == conversion.FileName:
 			if attributes += size; attributes > conversion.TextMax {
-				return problem.Errorf(problem.Refused, "ls -l "+inert.Path(top+"/"+p), "up to %q the files .gitattributes have %d bytes together; at most %d are read", p, attributes, conversion.TextMax)
+				return problem.Errorf(problem.Refused, "ls -l "+inert.Path(top+"/"+p),
+					"up to %q the files .gitattributes have %d bytes together; at most %d are read", p, attributes, conversion.TextMax)
 			}
 			if len(paths) == conversion.FilesMax {
 				return problem.Errorf(problem.Refused, count, "the commit %.12s holds more than %d files .gitattributes", base, conversion.FilesMax)

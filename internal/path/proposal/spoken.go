@@ -269,7 +269,8 @@ func (p Proposal) Ask(why string) string {
 	case why != "":
 		return fmt.Sprintf("May %s land?%s It cannot be approved here: %s.\nTo read all of it, at a command line of this machine: sallyport change diff %s\nTo approve it: %s\nTo refuse it, reply `refuse`.%s", p.Change, p.Card.several(), why, p.Change, by, first)
 	case p.Card.ForHost():
-		return fmt.Sprintf("May %s land?%s%s To approve it, type CONFIRM HOST. To refuse it, reply `refuse`.%s", p.Change, p.Card.several(), p.Card.thought(), first)
+		return fmt.Sprintf("May %s land?%s%s To approve it, type CONFIRM HOST. To refuse it, reply `refuse`.%s", p.Change,
+			p.Card.several(), p.Card.thought(), first)
 	}
 	return fmt.Sprintf("May %s land?%s\n1. approve\n2. refuse%s", p.Change, p.Card.several(), first)
 }

@@ -209,7 +209,8 @@ func (r *Store) within(ctx context.Context, host git.Dir, near, over git.OID) (c
 		cut = append(cut, git.OID(line))
 	}
 	all := sync.OnceValues(func() (map[git.OID]bool, error) {
-		out, err := r.basesIn(host).Run(ctx, git.Cmd{Args: []string{"rev-list", string(over)}, Env: []string{"GIT_SHALLOW_FILE=" + filepath.Join(view(host, near), "shallow")}})
+		out, err := r.basesIn(host).Run(ctx, git.Cmd{Args: []string{"rev-list", string(over)},
+			Env: []string{"GIT_SHALLOW_FILE=" + filepath.Join(view(host, near), "shallow")}})
 		if err != nil {
 			return nil, fmt.Errorf("read what is held of %.12s: %w", over, err)
 		}

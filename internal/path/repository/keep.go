@@ -73,7 +73,8 @@ func (r *Store) Lend(ctx context.Context, host git.Dir, project git.Project, bra
 		}
 	}
 	if len(have) == 0 {
-		return problem.Errorf(problem.Refused, "sallyport change export --help", "the base of the change, %.12s, is not in %q any more, so no branch can begin there; a patch can still be exported", base, project.Top)
+		return problem.Errorf(problem.Refused, "sallyport change export --help",
+			"the base of the change, %.12s, is not in %q any more, so no branch can begin there; a patch can still be exported", base, project.Top)
 	}
 	if err := theirs.Receive(ctx, "branch:objects", host, commit, have); err != nil {
 		return err

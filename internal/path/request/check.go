@@ -43,7 +43,8 @@ func (r Request) Check() error {
 	for _, list := range []struct {
 		flag  string
 		words []string
-	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--check", r.Checks}, {"--setup", r.Setup}, {"--share", r.Shares}, {"--profile", r.Profiles}, {"--egress", r.Egress}, {"--include-ignored", r.IncludeIgnored}} {
+	}{{"--allow", r.Allow}, {"--forbid", r.Forbid}, {"--check", r.Checks}, {"--setup", r.Setup}, {"--share", r.Shares},
+		{"--profile", r.Profiles}, {"--egress", r.Egress}, {"--include-ignored", r.IncludeIgnored}} {
 		if len(list.words) > ListMax {
 			return problem.Errorf(problem.Usage, help, "%s is given %d times; at most %d are allowed", list.flag, len(list.words), ListMax)
 		}

@@ -43,8 +43,10 @@ func (m Machine) Room() Room {
 		short, more string
 	}{
 		{m.MemoryBytes, each.MemoryBytes, fmt.Sprintf("%d MiB of memory, %d of them for each", m.MemoryBytes>>20, each.MemoryBytes>>20), ""},
-		{m.Watches, each.Watches, fmt.Sprintf("%d instances of inotify, one for each", m.Watches), fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_instances=%d", 8*max(m.Watches, 128))},
-		{m.Descriptors, each.Descriptors, fmt.Sprintf("%d descriptors, %d of them for each", m.Descriptors, each.Descriptors), fmt.Sprintf("ulimit -n %d", 8*max(m.Descriptors, 1024))},
+		{m.Watches, each.Watches, fmt.Sprintf("%d instances of inotify, one for each", m.Watches),
+			fmt.Sprintf("sudo sysctl -w fs.inotify.max_user_instances=%d", 8*max(m.Watches, 128))},
+		{m.Descriptors, each.Descriptors, fmt.Sprintf("%d descriptors, %d of them for each", m.Descriptors, each.Descriptors),
+			fmt.Sprintf("ulimit -n %d", 8*max(m.Descriptors, 1024))},
 		{m.Tasks, each.Tasks, fmt.Sprintf("%d processes and threads, %d of them for each", m.Tasks, each.Tasks), ""},
 	} {
 		if n := int(max(r.there/5*4/r.each, 1)); n < best.Sessions {
@@ -72,7 +74,8 @@ func lookAt(root string) (Machine, error) {
 	if m.Watches, err = figure(root, "proc/sys/fs/inotify/max_user_instances"); err != nil {
 		return m, err
 	}
-	if m.Tasks, err = figure(root, "proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max", "sys/fs/cgroup/pids.max", "sys/fs/cgroup/pids/pids.max"); err != nil {
+	if m.Tasks, err = figure(root, "proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max", "sys/fs/cgroup/pids.max",
+		"sys/fs/cgroup/pids/pids.max"); err != nil {
 		return m, err
 	}
 	grouped, err := figure(root, "sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes") // a container's

@@ -87,7 +87,8 @@ func (w Way) env() (env []string) {
 	}
 	env = append(env, "NODE_USE_ENV_PROXY=1") // node looks at the others only then
 	if w.Bundle != "" {
-		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "DENO_CERT", "npm_config_cafile"} {
+		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT",
+			"GIT_SSL_CAINFO", "DENO_CERT", "npm_config_cafile"} {
 			env = append(env, name+"="+sandbox.CABundle)
 		}
 	}

@@ -27,7 +27,7 @@ type Running struct {
 	Talk    *Talk                 // of this session alone, for a Program with Messages; else, and when nil, nothing is said
 	Cwd     string                // the person's folder, for the metadata
 	Output  func(Line)            // called with every line once it is complete, one at a time; must not block; may be nil
-	Said    func(agent.Text)      // of a Program with Chat: every piece of what its agent says, one at a time with Tool, before the turn's end; must not block; may be nil
+	Said    func(agent.Text)      // of a Program with Chat: each piece of what its agent says, by turns with Tool; must not block; may be nil
 	Tool    func(agent.ToolCall)  // and with every tool that begins or is over
 	Live    func(sandbox.Process) // called once when the program runs; may be nil
 	Secrets *secret.Scanner       // takes secrets out of all that is written down or given to Output; nil = by the built-in rules

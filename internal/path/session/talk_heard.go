@@ -116,7 +116,8 @@ func parseToolCall(line []byte) (c agent.ToolCall, ok bool) {
 	if c.Type != agent.ToolCallType || c.Turn < 1 || c.Turn > turnMax || c.ID == "" || c.TimeoutMS < 0 || c.Failed && !c.Over {
 		return agent.ToolCall{}, false
 	}
-	if len(c.ID) > agent.ToolIDBytesMax || len(c.Kind) > agent.TitleBytesMax || len(c.Title) > 2*agent.TitleBytesMax { // a secret's place may be longer than it was
+	if len(c.ID) > agent.ToolIDBytesMax || len(c.Kind) > agent.TitleBytesMax ||
+		len(c.Title) > 2*agent.TitleBytesMax { // a secret's place may be longer than it was
 		return agent.ToolCall{}, false
 	}
 	c.ID, c.Kind, c.Title = inert.Line(c.ID), inert.Line(c.Kind), inert.Line(c.Title)

@@ -89,7 +89,8 @@ func (w *Watch) check(ctx context.Context) error {
 	case <-w.done:
 		return errors.New("the watch has ended")
 	case <-deadline.C:
-		return problem.Errorf(problem.Unavailable, "sallyport doctor", "the kernel did not report a change of the watch's own log within %s (inotify)", checkMax)
+		return problem.Errorf(problem.Unavailable, "sallyport doctor",
+			"the kernel did not report a change of the watch's own log within %s (inotify)", checkMax)
 	}
 }
 

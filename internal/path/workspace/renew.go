@@ -41,7 +41,8 @@ func (m *Manager) Renew(ctx context.Context, spec Spec, host git.Dir, from git.O
 		}
 		err = layer.Lay(ctx, m.ops, s, l)
 		if errors.Is(err, layer.ErrNoWhiteouts) {
-			return problem.Errorf(problem.Unavailable, "sallyport doctor", "the file system of %s cannot record deletions in an overlay (whiteouts): %w", m.root, err)
+			return problem.Errorf(problem.Unavailable, "sallyport doctor",
+				"the file system of %s cannot record deletions in an overlay (whiteouts): %w", m.root, err)
 		}
 		if err != nil {
 			return err

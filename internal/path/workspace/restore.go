@@ -153,7 +153,8 @@ func checkOnly(host git.Dir, to git.OID, only []string) error {
 	for _, p := range only {
 		for part := range strings.SplitSeq(p, "/") {
 			if part == "" || part == "." || part == ".." || strings.ContainsRune(part, 0) {
-				return problem.Errorf(problem.Usage, host.Command("ls-tree -r --name-only "+string(to)), "%q is not a path of a file or folder in the repository", p)
+				return problem.Errorf(problem.Usage, host.Command("ls-tree -r --name-only "+string(to)),
+					"%q is not a path of a file or folder in the repository", p)
 			}
 		}
 	}

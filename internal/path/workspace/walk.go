@@ -123,10 +123,13 @@ type walker struct {
 func (w *walker) folder(dir int, below *layer.Base, at place) error {
 	return beneath.Names(dir, func(name string) error {
 		if w.seen++; w.seen > w.limits.Entries {
-			return problem.Errorf(problem.Refused, "sallyport doctor", "the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
+			return problem.Errorf(problem.Refused, "sallyport doctor",
+				"the workspace has more than %d entries (limit entries), counted up to %q", w.limits.Entries, at.join(name))
 		}
 		if w.bytes += int64(len(at.path) + 1 + len(name)); w.bytes > w.limits.PathBytes {
-			return problem.Errorf(problem.Refused, "sallyport doctor", "the paths and links of the workspace have more than %d bytes together (limit path bytes), counted up to %.100q", w.limits.PathBytes, at.join(name))
+			return problem.Errorf(problem.Refused, "sallyport doctor",
+				"the paths and links of the workspace have more than %d bytes together (limit path bytes), counted up to %.100q",
+				w.limits.PathBytes, at.join(name))
 		}
 		if w.seen%4096 == 0 && w.ctx.Err() != nil {
 			return context.Cause(w.ctx)

@@ -47,7 +47,8 @@ func (o Order) ToolServer() ([]string, error) {
 	return []string{program, "--socket", o.Tools, "mcp"}, nil
 }
 
-// background is what every agent of a conversation is told of long work (CH-095); a test holds it to stuck.ToolBudget, which the runner does not link.
+// background is what every agent of a conversation is told of long work (CH-095); a test holds it to stuck.ToolBudget, which the runner
+// does not link.
 const background = "Work that takes longer than 30 minutes belongs in the background: start it so that the tool returns at once, and look at it " +
 	"later. A tool that declares no time of its own is ended after 30 minutes."
 

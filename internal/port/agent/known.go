@@ -119,11 +119,13 @@ func Lookup(name string) (Known, error) {
 	if rest, ok := strings.CutPrefix(name, acpPrefix); ok {
 		words, err := Words(rest)
 		if err != nil {
-			return Known{}, problem.Errorf(problem.Usage, "sallyport agent list", "--agent %q names no command, for the text behind acp: is not one: %w", name, err)
+			return Known{}, problem.Errorf(problem.Usage, "sallyport agent list",
+				"--agent %q names no command, for the text behind acp: is not one: %w", name, err)
 		}
 		return Known{Name: name, Title: "an ACP agent", Driver: "acp", Programs: words[:1], Args: words[1:]}, nil
 	}
-	return Known{}, problem.Errorf(problem.Usage, "sallyport agent list", "there is no agent %q; there are %s, and 'acp:COMMAND' for any other that speaks ACP", name, strings.Join(Names(), ", "))
+	return Known{}, problem.Errorf(problem.Usage, "sallyport agent list",
+		"there is no agent %q; there are %s, and 'acp:COMMAND' for any other that speaks ACP", name, strings.Join(Names(), ", "))
 }
 
 // Named reports whether an agent is driven by an adapter: everything but a command and a script.

@@ -21,8 +21,10 @@ var endpoints = map[Wire]Endpoint{
 		Only: []string{"POST /v1/messages", "POST /v1/messages/count_tokens", "GET /v1/models", "GET /v1/models/*"}},
 	Gemini: {Wire: Gemini, Base: "https://generativelanguage.googleapis.com", Header: "x-goog-api-key", Paths: []string{"/v1beta/models", "/v1/models"},
 		Only: []string{
-			"POST /v1beta/models/*:generateContent", "POST /v1beta/models/*:streamGenerateContent", "POST /v1beta/models/*:countTokens", "GET /v1beta/models", "GET /v1beta/models/*",
-			"POST /v1/models/*:generateContent", "POST /v1/models/*:streamGenerateContent", "POST /v1/models/*:countTokens", "GET /v1/models", "GET /v1/models/*",
+			"POST /v1beta/models/*:generateContent", "POST /v1beta/models/*:streamGenerateContent", "POST /v1beta/models/*:countTokens",
+			"GET /v1beta/models", "GET /v1beta/models/*",
+			"POST /v1/models/*:generateContent", "POST /v1/models/*:streamGenerateContent", "POST /v1/models/*:countTokens",
+			"GET /v1/models", "GET /v1/models/*",
 		}},
 }
 

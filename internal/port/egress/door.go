@@ -121,7 +121,8 @@ func (s *serving) admit(conn net.Conn) {
 		defer conn.Close()
 		a := Answer{}.refuse(http.StatusServiceUnavailable, "too many connections are open at once")
 		s.decided(a, Refused)
-		_ = newClient(s, conn, nil, s.cfg.Limits.HeaderTime).say(a, false) // who does not read it is not waited for: a connection that has just come has room for so little
+		_ = newClient(s, conn, nil, s.cfg.Limits.HeaderTime).say(a,
+			false) // who does not read it is not waited for: a connection that has just come has room for so little
 	}
 }
 

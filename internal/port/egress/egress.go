@@ -66,7 +66,8 @@ type Usage struct {
 	Input  int64     `json:"input_tokens"` // without Cached
 	Cached int64     `json:"cached_tokens"`
 	Output int64     `json:"output_tokens"` // thinking included
-	// Unknown says that the answer did not tell, or was cut, or that a gateway gave up: then Input and Output are estimates from its bytes and its time, never less than 1.
+	// Unknown says that the answer did not tell, or was cut, or that a gateway gave up: then Input and Output are estimates from its bytes
+	// and its time, never less than 1.
 	Unknown bool `json:"unknown,omitempty"`
 }
 

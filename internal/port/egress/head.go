@@ -216,7 +216,8 @@ func withoutOverrides(h http.Header) {
 func withoutCredentials(h http.Header) {
 	for name := range h {
 		n := strings.ReplaceAll(lower(name), "_", "-")
-		for _, word := range []string{"authorization", "cookie", "api-key", "apikey", "token", "secret", "credential", "organization", "openai-project", "user-project", "fieldmask"} {
+		for _, word := range []string{"authorization", "cookie", "api-key", "apikey", "token", "secret", "credential", "organization",
+			"openai-project", "user-project", "fieldmask"} {
 			if strings.Contains(n, word) {
 				delete(h, name)
 			}

@@ -46,7 +46,8 @@ func (r Rule) wrong(format string, args ...any) error {
 	if from == "" {
 		from = "sallyport.yaml"
 	}
-	return problem.Errorf(problem.Usage, "sallyport run --help", "egress of %q (%s): "+format+"; write a name such as registry.npmjs.org or *.example.org", append([]any{r.Host, from}, args...)...)
+	return problem.Errorf(problem.Usage, "sallyport run --help", "egress of %q (%s): "+format+
+		"; write a name such as registry.npmjs.org or *.example.org", append([]any{r.Host, from}, args...)...)
 }
 
 func badScope(methods, paths []string) string {
@@ -121,13 +122,15 @@ func (r Route) checked() (Route, error) {
 }
 
 func (r Route) wrong(format string, args ...any) error {
-	return problem.Errorf(problem.Usage, "sallyport agent list", "the route %q: "+format+"; write its base as https://api.example.org/v1", append([]any{r.Name}, args...)...)
+	return problem.Errorf(problem.Usage, "sallyport agent list", "the route %q: "+format+"; write its base as https://api.example.org/v1",
+		append([]any{r.Name}, args...)...)
 }
 
 // checked returns the configuration in its one spelling.
 func (c Config) checked() (Config, error) {
 	if len(c.Rules) > rulesMax || len(c.Routes) > routesMax {
-		return c, problem.Errorf(problem.Usage, "sallyport run --help", "a session may have %d egress rules and %d routes; write fewer hosts, or *.example.org for many", rulesMax, routesMax)
+		return c, problem.Errorf(problem.Usage, "sallyport run --help",
+			"a session may have %d egress rules and %d routes; write fewer hosts, or *.example.org for many", rulesMax, routesMax)
 	}
 	var err error
 	c.Rules, c.Routes = slices.Clone(c.Rules), slices.Clone(c.Routes)

@@ -88,7 +88,8 @@ func (l *Login) open(path string) (t tokens, err error) {
 	case !ok || int(stat.Uid) != l.of.UID:
 		return t, problem.Errorf(problem.Refused, next, "the login of %s, %q, belongs to another user: it must be yours", l.kind.Name, path)
 	case info.Mode().Perm()&0o077 != 0:
-		return t, problem.Errorf(problem.Refused, "chmod 600 "+inert.Path(path), "other users can read the login of %s, %q (mode %04o)", l.kind.Name, path, info.Mode().Perm())
+		return t, problem.Errorf(problem.Refused, "chmod 600 "+inert.Path(path), "other users can read the login of %s, %q (mode %04o)",
+			l.kind.Name, path, info.Mode().Perm())
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
 	if err != nil {
@@ -180,7 +181,8 @@ func (l *Login) place(fresh string) error {
 }
 
 func (l *Login) unwritable(err error) error {
-	return problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(filepath.Dir(l.path)), "the renewed login of %s cannot be kept in %q: %w", l.kind.Name, l.path, err)
+	return problem.Errorf(problem.Unavailable, "ls -ld "+inert.Path(filepath.Dir(l.path)),
+		"the renewed login of %s cannot be kept in %q: %w", l.kind.Name, l.path, err)
 }
 
 // lock keeps the daemons of other homes out of the login's folder.

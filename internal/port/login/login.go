@@ -63,7 +63,8 @@ func (ls *Logins) Of(name string) (*Login, error) {
 	if folder == "" {
 		home := ls.of.Getenv("HOME")
 		if !filepath.IsAbs(home) {
-			return nil, problem.Errorf(problem.Unavailable, "sallyport daemon stop", "the login of %s cannot be found: HOME was not set where the daemon was started", k.Name)
+			return nil, problem.Errorf(problem.Unavailable, "sallyport daemon stop",
+				"the login of %s cannot be found: HOME was not set where the daemon was started", k.Name)
 		}
 		folder = filepath.Join(home, k.Folder)
 	}
@@ -131,7 +132,8 @@ func (l *Login) Check() error {
 }
 
 func (l *Login) ended() error {
-	return problem.Case(credential.ErrMissing, l.kind.Again, "the login of %s has ended, and it holds nothing to renew it with; log in again with %s", l.kind.Name, l.kind.Again)
+	return problem.Case(credential.ErrMissing, l.kind.Again,
+		"the login of %s has ended, and it holds nothing to renew it with; log in again with %s", l.kind.Name, l.kind.Again)
 }
 
 // Present returns a token that is good for a while; one that is near its end is renewed first.

@@ -70,7 +70,8 @@ func (l *Login) may(t tokens) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if wait := pause - time.Since(l.failed); wait > 0 {
-		return problem.Errorf(problem.Unavailable, l.kind.Again, "the login of %s could not be renewed a moment ago; sallyport tries again in %s", l.kind.Name, wait.Round(time.Second))
+		return problem.Errorf(problem.Unavailable, l.kind.Again,
+			"the login of %s could not be renewed a moment ago; sallyport tries again in %s", l.kind.Name, wait.Round(time.Second))
 	}
 	return nil
 }
@@ -112,7 +113,8 @@ func (l *Login) ask(ctx context.Context, t tokens) (a answer, err error) {
 		return a, l.unreachable(err)
 	}
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode/100 == 4 && slices.Contains(final, code(raw)) {
-		return a, problem.Case(credential.ErrMissing, l.kind.Again, "the login of %s has ended: %s renews it no more (status %d); log in again with %s", l.kind.Name, r.URL.Host, resp.StatusCode, l.kind.Again)
+		return a, problem.Case(credential.ErrMissing, l.kind.Again,
+			"the login of %s has ended: %s renews it no more (status %d); log in again with %s", l.kind.Name, r.URL.Host, resp.StatusCode, l.kind.Again)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return a, l.unreachable(fmt.Errorf("%s answered with status %d", r.URL.Host, resp.StatusCode))

@@ -57,7 +57,8 @@ func DetectProfiles(has func(name string) bool) []string {
 func (p Person) Profile(name string) (Profile, error) {
 	r, ok := recipes[name]
 	if !ok {
-		return Profile{}, problem.Errorf(problem.Usage, "sallyport run --help", "there is no profile %q; there are %s", name, strings.Join(ProfileNames(), ", "))
+		return Profile{}, problem.Errorf(problem.Usage, "sallyport run --help", "there is no profile %q; there are %s", name,
+			strings.Join(ProfileNames(), ", "))
 	}
 	var out Profile
 	for _, tool := range r.tools {

@@ -22,11 +22,13 @@ var unfetched = []Unfetched{
 	{"npm packages", "npm ci", "", []string{
 		"code ENOTCACHED", "EAI_AGAIN registry.npmjs.org", "ENOTFOUND registry.npmjs.org", "ECONNREFUSED registry.npmjs.org",
 	}},
-	{"Python packages", "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt", "git has to ignore .venv, and the check has to use .venv/bin", []string{
-		"(from versions: none)", "WARNING: Retrying (Retry(total=",
-	}},
+	{"Python packages", "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
+		"git has to ignore .venv, and the check has to use .venv/bin", []string{
+			"(from versions: none)", "WARNING: Retrying (Retry(total=",
+		}},
 	{"Rust crates", "cargo fetch", "", []string{
-		"Could not resolve host: index.crates.io", "failed to download from `https://", "Unable to update registry `crates-io`", "you're using offline mode (--offline)",
+		"Could not resolve host: index.crates.io", "failed to download from `https://", "Unable to update registry `crates-io`",
+		"you're using offline mode (--offline)",
 	}},
 }
 

@@ -155,7 +155,8 @@ func command(t trust.Target, words string, at Place) (Command, error) {
 	if t.Proposed && os.Geteuid() == 0 && at.Project.UID != 0 { // never as root what a stranger's file says
 		as, home, name, err := owner(at.Project)
 		if err != nil {
-			return Command{}, problem.Errorf(problem.Unavailable, "id "+strconv.Itoa(int(at.Project.UID)), "run the command as the owner of %q: %w", at.Project.Top, err)
+			return Command{}, problem.Errorf(problem.Unavailable, "id "+strconv.Itoa(int(at.Project.UID)),
+				"run the command as the owner of %q: %w", at.Project.Top, err)
 		}
 		c.As = as
 		c.Env = environment(map[string]string{"HOME": home, "USER": name, "XDG_RUNTIME_DIR": "/run/user/" + strconv.Itoa(int(at.Project.UID))})

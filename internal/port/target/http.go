@@ -43,7 +43,8 @@ func (h Host) askHTTP(ctx context.Context, t trust.Target, at Place) error {
 		},
 	}
 	refused := func(format string, args ...any) error {
-		return problem.Errorf(problem.Refused, "sallyport target show --repo "+inert.Path(at.Project.Top), "GET %s: "+format, append([]any{h.clean(inert.Line(t.Probe.HTTP))}, args...)...)
+		return problem.Errorf(problem.Refused, "sallyport target show --repo "+inert.Path(at.Project.Top), "GET %s: "+format,
+			append([]any{h.clean(inert.Line(t.Probe.HTTP))}, args...)...)
 	}
 	request, err := http.NewRequestWithContext(whole, http.MethodGet, t.Probe.HTTP, nil)
 	if err != nil {

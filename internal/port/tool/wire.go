@@ -112,7 +112,8 @@ func Parse(line []byte, has []Name) (Call, error) {
 	d, there := Find(r.Verb)
 	if !there || !slices.Contains(has, r.Verb) {
 		r.Verb = Name(inert.Short(string(r.Verb), nameMax))
-		return Call{Verb: r.Verb}, problem.Errorf(problem.NotFound, "sallyport-tool --help", "there is no tool %q here; there are %s", string(r.Verb), names(has))
+		return Call{Verb: r.Verb}, problem.Errorf(problem.NotFound, "sallyport-tool --help", "there is no tool %q here; there are %s",
+			string(r.Verb), names(has))
 	}
 	args, err := d.Decode(r.Args)
 	return Call{Verb: r.Verb, Intake: r.Intake, Tree: r.Tree, Args: args}, err

@@ -126,7 +126,8 @@ var ours = []string{"HOME", "PATH", "USER", "LOGNAME", "HTTP_PROXY", "HTTPS_PROX
 	"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"}
 
 // secretEnds are ends of names that hold a key: none enters a sandbox.
-var secretEnds = []string{"KEY", "KEYS", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSPHRASE", "_PASS", "PASSWD", "_PAT", "CREDENTIAL", "CREDENTIALS", "DATABASE_URL"}
+var secretEnds = []string{"KEY", "KEYS", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSPHRASE", "_PASS", "PASSWD", "_PAT",
+	"CREDENTIAL", "CREDENTIALS", "DATABASE_URL"}
 
 func (v *Variable) parse(text string) error {
 	if err := v.named(text); err != nil {

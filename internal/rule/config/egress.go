@@ -39,7 +39,8 @@ func (m *Method) parse(text string) error { return oneOf(m, text, Methods) }
 
 func (p *URLPath) parse(text string) error {
 	*p = URLPath(text)
-	if len(text) > urlPathMax || !match(urlPathForm, text) || strings.Contains(text, "//") || strings.Contains(text+"/", "/./") || strings.Contains(text+"/", "/../") {
+	if len(text) > urlPathMax || !match(urlPathForm, text) || strings.Contains(text, "//") || strings.Contains(text+"/", "/./") ||
+		strings.Contains(text+"/", "/../") {
 		return fmt.Errorf("%q is no prefix of a path; write it like /v1/packages", text)
 	}
 	return nil

@@ -35,7 +35,8 @@ func readOwners(name string) ([]byte, stamp.Stamp, error) {
 		whose, known := home.Sys().(*syscall.Stat_t)
 		switch {
 		case !ok || !known || is.Uid != 0 && is.Uid != whose.Uid:
-			return problem.Errorf(problem.Refused, "ls -ln "+inert.Path(filepath.Dir(name)), "%q belongs to another user than its folder: who wrote it would say what your agents may do", name)
+			return problem.Errorf(problem.Refused, "ls -ln "+inert.Path(filepath.Dir(name)),
+				"%q belongs to another user than its folder: who wrote it would say what your agents may do", name)
 		}
 		return OnlyOwner(name, file)
 	})

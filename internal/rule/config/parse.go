@@ -78,7 +78,8 @@ func parse(from source, data []byte, into any) error {
 // document returns the one mapping of a file, nil if it is empty.
 func (b *binder) document(data []byte) ast.Node {
 	if why, at := yamltext.Unreadable(data, FileBytesMax, depthMax); why != "" {
-		b.found = append(b.found, finding{line: 1 + bytes.Count(data[:at], []byte("\n")), column: 1 + at - (1 + bytes.LastIndexByte(data[:at], '\n')), text: why})
+		b.found = append(b.found, finding{line: 1 + bytes.Count(data[:at], []byte("\n")), column: 1 +
+			at - (1 + bytes.LastIndexByte(data[:at], '\n')), text: why})
 		return nil
 	}
 	file, err := parser.ParseBytes(data, 0)

@@ -19,7 +19,8 @@ func ParsePlan(name string, data []byte) (Plan, error) {
 		return Plan{}, err
 	}
 	if len(p.AllowedAreas)+len(p.ForbiddenAreas) == 0 {
-		return Plan{}, problem.Errorf(problem.Usage, edit(name), "%s names no allowed_areas and no forbidden_areas; a plan needs one of the two", inert.Path(name))
+		return Plan{}, problem.Errorf(problem.Usage, edit(name),
+			"%s names no allowed_areas and no forbidden_areas; a plan needs one of the two", inert.Path(name))
 	}
 	return p, nil
 }

@@ -93,7 +93,8 @@ func ParseRunner(name, mend string, data []byte) (Runner, error) {
 		return Runner{}, problem.Errorf(problem.Refused, mend, "%s names no agent; write agent: %s, or another", inert.Path(name), Echo)
 	}
 	if own := r.undivided(); own != "" {
-		return Runner{}, problem.Errorf(problem.Refused, mend, "%s: tools_off: names %s, and the agent %s cannot be kept from a tool of its own, only from the host's", inert.Path(name), own, r.Agent)
+		return Runner{}, problem.Errorf(problem.Refused, mend,
+			"%s: tools_off: names %s, and the agent %s cannot be kept from a tool of its own, only from the host's", inert.Path(name), own, r.Agent)
 	}
 	return r, nil
 }

@@ -110,7 +110,8 @@ type Proposal struct{ Target }
 
 func (p Proposal) fits() error {
 	if a := p.Probe.HTTP; a != "" && !trust.Loopback(string(a)) {
-		return fmt.Errorf("probe.http %q does not name this machine (localhost, 127.0.0.1 or [::1]); only the home's %s can name another", string(a), SallyportFile)
+		return fmt.Errorf("probe.http %q does not name this machine (localhost, 127.0.0.1 or [::1]); only the home's %s can name another",
+			string(a), SallyportFile)
 	}
 	return p.Target.fits()
 }

@@ -25,7 +25,8 @@ func OnlyOwner(path string, info fs.FileInfo) error {
 	case !ok || mode&0o002 != 0:
 		return problem.Errorf(problem.Refused, "chmod o-w "+inert.Path(path), "every user of this machine may write %q (mode %04o)", path, mode)
 	case mode&0o020 != 0 && !alone(is.Gid, is.Uid, uint32(os.Geteuid())):
-		return problem.Errorf(problem.Refused, "chmod g-w "+inert.Path(path), "not only its owner may write %q (mode %04o), but all who are in its group %d", path, mode, is.Gid)
+		return problem.Errorf(problem.Refused, "chmod g-w "+inert.Path(path),
+			"not only its owner may write %q (mode %04o), but all who are in its group %d", path, mode, is.Gid)
 	}
 	return nil
 }
@@ -38,7 +39,8 @@ func OnlyOwnerAbove(path string) error {
 			return err
 		}
 		if is, ok := info.Sys().(*syscall.Stat_t); !ok || !slices.Contains([]uint32{0, uint32(os.Geteuid()), unmapped}, is.Uid) {
-			return problem.Errorf(problem.Refused, "ls -ldn "+inert.Path(dir), "%q lies in %q, whose owner is another user: they could put another in its place", path, dir)
+			return problem.Errorf(problem.Refused, "ls -ldn "+inert.Path(dir),
+				"%q lies in %q, whose owner is another user: they could put another in its place", path, dir)
 		}
 		if info.Mode()&os.ModeSticky == 0 { // else only its owner moves what is in it
 			if err := OnlyOwner(dir, info); err != nil {

@@ -186,7 +186,8 @@ func (r *Ring) look(change string, w Wanted) (secret.Value, string, error) {
 	for _, name := range w.Variables() {
 		if plain := r.getenv(name); plain != "" {
 			if err := sound(plain); err != nil {
-				return secret.Value{}, "", problem.Errorf(problem.Refused, "sallyport daemon stop", "what $%s held when the daemon was started is no key: %w", name, err)
+				return secret.Value{}, "", problem.Errorf(problem.Refused, "sallyport daemon stop",
+					"what $%s held when the daemon was started is no key: %w", name, err)
 			}
 			return secret.Hold(plain), "$" + name, nil
 		}
@@ -233,7 +234,8 @@ func ReadFile(path string, uid int, most int64) ([]byte, error) {
 	case !ok || int(stat.Uid) != uid && stat.Uid != 0:
 		return nil, problem.Errorf(problem.Refused, next, "the key's file %q belongs to another user: it must be yours or root's", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, problem.Errorf(problem.Refused, fmt.Sprintf("chmod 600 %q", path), "other users can read the key's file %q (mode %04o)", path, info.Mode().Perm())
+		return nil, problem.Errorf(problem.Refused, fmt.Sprintf("chmod 600 %q", path),
+			"other users can read the key's file %q (mode %04o)", path, info.Mode().Perm())
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {

@@ -29,7 +29,8 @@ func (s *Set) judge() {
 		f := rules[i].judge(v, s.raised[i] != nil)
 		switch {
 		case f.fires && s.raised[i] == nil:
-			s.raised[i] = &Alert{Name: rules[i].Name, Text: rules[i].text(f), Since: s.Now(), Change: f.change, Figure: f.figure, Limit: rules[i].Limit, Unit: rules[i].Unit}
+			s.raised[i] = &Alert{Name: rules[i].Name, Text: rules[i].text(f), Since: s.Now(), Change: f.change, Figure: f.figure,
+				Limit: rules[i].Limit, Unit: rules[i].Unit}
 			s.alerts.WithLabelValues(rules[i].Name).Set(1)
 			s.untold = append(s.untold, *s.raised[i])
 		case f.fires && f.figure > 0 && (f.figure != s.raised[i].Figure || f.change != s.raised[i].Change):

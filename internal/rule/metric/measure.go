@@ -34,7 +34,8 @@ var standards = []standard{
 	{File, "sallyport_validation_file_seconds", "Judging one file: the mean over one checkpoint.", 50 * time.Millisecond, 200 * time.Millisecond},
 	{Pause, "sallyport_pause_seconds", "Stopping every process of a session.", 100 * time.Millisecond, 500 * time.Millisecond},
 	{Resume, "sallyport_resume_seconds", "Letting a stopped session run again.", 100 * time.Millisecond, 500 * time.Millisecond},
-	{Event, "sallyport_event_seconds", "From reading the kernel's queue of a workspace until all that was in it is known.", 10 * time.Millisecond, 50 * time.Millisecond},
+	{Event, "sallyport_event_seconds", "From reading the kernel's queue of a workspace until all that was in it is known.",
+		10 * time.Millisecond, 50 * time.Millisecond},
 }
 
 // buckets are the histogram's bounds, in seconds: dense around target and maximum.

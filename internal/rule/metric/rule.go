@@ -51,11 +51,16 @@ func allRules() []rule {
 	out := []rule{
 		{"checkpoint_slow_repeatedly", "seconds", seconds(2 * time.Second), slowRepeatedly, "the last checkpoints took %s and more, each over %s"},
 		{"validation_failures", "percent", failedMax, manyFailures, "%s of the last checkpoints are not valid; the limit is %s"},
-		full("disk_change", "bytes", diskChangeBytes, "one change takes %s of the disk; the alert is at %s", func(v view) (float64, id.Change) { return float64(v.upperMax), v.upperOf }),
-		full("disk_all", "bytes", diskAllBytes, "all changes take %s of the disk; the alert is at %s", func(v view) (float64, id.Change) { return float64(v.upper), "" }),
-		full("memory_change", "bytes", memoryChangeBytes, "watching one change takes %s of memory; the alert is at %s", func(v view) (float64, id.Change) { return float64(v.memoryMax), v.memoryMost }),
-		full("memory_all", "bytes", memoryAllBytes, "the daemon takes %s of memory; the alert is at %s", func(v view) (float64, id.Change) { return float64(max(v.process.ResidentBytes, v.memory)), "" }),
-		full("descriptors_all", "descriptors", descriptorsAll, "the daemon holds %s; the alert is at %s", func(v view) (float64, id.Change) { return float64(v.process.Descriptors), "" }),
+		full("disk_change", "bytes", diskChangeBytes, "one change takes %s of the disk; the alert is at %s",
+			func(v view) (float64, id.Change) { return float64(v.upperMax), v.upperOf }),
+		full("disk_all", "bytes", diskAllBytes, "all changes take %s of the disk; the alert is at %s",
+			func(v view) (float64, id.Change) { return float64(v.upper), "" }),
+		full("memory_change", "bytes", memoryChangeBytes, "watching one change takes %s of memory; the alert is at %s",
+			func(v view) (float64, id.Change) { return float64(v.memoryMax), v.memoryMost }),
+		full("memory_all", "bytes", memoryAllBytes, "the daemon takes %s of memory; the alert is at %s",
+			func(v view) (float64, id.Change) { return float64(max(v.process.ResidentBytes, v.memory)), "" }),
+		full("descriptors_all", "descriptors", descriptorsAll, "the daemon holds %s; the alert is at %s",
+			func(v view) (float64, id.Change) { return float64(v.process.Descriptors), "" }),
 		{"event_queue", "events", queueMax, longQueue, "%s wait to be looked at; the limit is %s"},
 	}
 	for i, name := range budget.Names {

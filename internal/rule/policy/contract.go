@@ -4,9 +4,10 @@ import "strings"
 
 // contractFolders and contractNames are where what other programs rely on is written down.
 var (
-	contractFolders = map[string]bool{"migrations": true, "migration": true, "schema": true, "schemas": true, "openapi": true, "asyncapi": true, "proto": true, "protos": true, "contracts": true}
-	contractNames   = map[string]bool{"openapi": true, "swagger": true, "asyncapi": true, "schema": true, "events": true}
-	contractEnds    = []string{".proto", ".avsc", ".graphql", ".graphqls", ".thrift", ".xsd", ".sql"}
+	contractFolders = map[string]bool{"migrations": true, "migration": true, "schema": true, "schemas": true, "openapi": true,
+		"asyncapi": true, "proto": true, "protos": true, "contracts": true}
+	contractNames = map[string]bool{"openapi": true, "swagger": true, "asyncapi": true, "schema": true, "events": true}
+	contractEnds  = []string{".proto", ".avsc", ".graphql", ".graphqls", ".thrift", ".xsd", ".sql"}
 )
 
 // Contract reports whether a path is a contract, a schema, or decides how this host works: a

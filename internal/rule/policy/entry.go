@@ -45,7 +45,8 @@ func (v *validator) submodule(c Change) {
 	}
 	switch {
 	case inside != "":
-		v.add(c.Path, SubmoduleChange, Error, fmt.Sprintf("it is a submodule, and files were written inside its folder, such as %s", inert.Path(inside)), "remove them"+way)
+		v.add(c.Path, SubmoduleChange, Error, fmt.Sprintf("it is a submodule, and files were written inside its folder, such as %s",
+			inert.Path(inside)), "remove them"+way)
 	case c.Old.Mode != git.Submodule:
 		v.add(c.Path, SubmoduleChange, Error, "a submodule is added here", undo(c)+way)
 	case c.New.Absent():
@@ -64,7 +65,8 @@ func (v *validator) fact(c Change) {
 		v.add(c.Path, SpecialFile, Critical, fmt.Sprintf("it is a %s, not a file", f.Special), "remove it")
 	}
 	if f.HardLinks > 1 {
-		v.add(c.Path, HardLink, Critical, fmt.Sprintf("it has %d names: a write to one changes the others", f.HardLinks), "make it a file of its own: copy it and move the copy over it")
+		v.add(c.Path, HardLink, Critical, fmt.Sprintf("it has %d names: a write to one changes the others", f.HardLinks),
+			"make it a file of its own: copy it and move the copy over it")
 	}
 	if f.SetID {
 		v.add(c.Path, SetID, Critical, "it has the setuid or setgid bit", "take the bit away: chmod ug-s")
@@ -80,7 +82,8 @@ func (v *validator) executableAdded(c Change) {
 	}
 	for _, list := range v.executable {
 		if !list.allow(c.Path) {
-			v.add(c.Path, NewExecutable, Warning, "it is a new executable, and the policy refuses those", "take the bit away: chmod -x; or name it in allow_executable")
+			v.add(c.Path, NewExecutable, Warning, "it is a new executable, and the policy refuses those",
+				"take the bit away: chmod -x; or name it in allow_executable")
 			return
 		}
 	}
@@ -88,11 +91,13 @@ func (v *validator) executableAdded(c Change) {
 
 func (v *validator) symlink(c Change) {
 	if !v.rules.AllowSymlinks {
-		v.add(c.Path, Symlink, Critical, fmt.Sprintf("it is a new or changed symbolic link to %s", inert.Path(c.Fact.LinkTarget)), "put a copy of the file there")
+		v.add(c.Path, Symlink, Critical, fmt.Sprintf("it is a new or changed symbolic link to %s", inert.Path(c.Fact.LinkTarget)),
+			"put a copy of the file there")
 		return
 	}
 	if why := v.escapes(c); why != "" {
-		v.add(c.Path, Symlink, Critical, fmt.Sprintf("the symbolic link to %s %s", inert.Path(c.Fact.LinkTarget), why), "link to a path inside the repository, or put a copy of the file there")
+		v.add(c.Path, Symlink, Critical, fmt.Sprintf("the symbolic link to %s %s", inert.Path(c.Fact.LinkTarget), why),
+			"link to a path inside the repository, or put a copy of the file there")
 	}
 }
 

@@ -109,7 +109,8 @@ func joins(r, before rune, rest string) bool {
 	case unicode.In(before, unicode.Mongolian) && !invisible(before) && unicode.Is(mongolianForms, r):
 		return true
 	case unicode.Is(unicode.Variation_Selector, r):
-		return unicode.In(before, unicode.Han) && (r >= 0xe0100 || r < '\ufe03') || r == '\ufe00' && unicode.In(before, unicode.Sm, unicode.Myanmar, unicode.Phags_Pa)
+		return unicode.In(before, unicode.Han) && (r >= 0xe0100 || r < '\ufe03') || r == '\ufe00' &&
+			unicode.In(before, unicode.Sm, unicode.Myanmar, unicode.Phags_Pa)
 	case r >= 0x13430 && r <= 0x1343f: // how hieroglyphs stand together
 		return unicode.In(before, unicode.Egyptian_Hieroglyphs)
 	}
@@ -240,12 +241,15 @@ func mixedWord(word string) string {
 // alike maps letters, in lower case, to the Latin ones that they look like.
 var alike = map[rune]rune{
 	// Cyrillic.
-	'а': 'a', 'в': 'b', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'ё': 'e', 'ғ': 'f', 'һ': 'h', 'н': 'h', 'і': 'i', 'ї': 'i', 'ј': 'j', 'к': 'k', 'ӏ': 'l', 'м': 'm', 'ո': 'n', 'п': 'n',
+	'а': 'a', 'в': 'b', 'с': 'c', 'ԁ': 'd', 'е': 'e', 'ё': 'e', 'ғ': 'f', 'һ': 'h', 'н': 'h', 'і': 'i', 'ї': 'i', 'ј': 'j', 'к': 'k',
+	'ӏ': 'l', 'м': 'm', 'ո': 'n', 'п': 'n',
 	'о': 'o', 'р': 'p', 'ԛ': 'q', 'г': 'r', 'ѕ': 's', 'т': 't', 'ѵ': 'v', 'ԝ': 'w', 'х': 'x', 'у': 'y', 'ү': 'y', 'з': '3',
 	// Greek.
-	'α': 'a', 'β': 'b', 'ϲ': 'c', 'ε': 'e', 'η': 'n', 'ι': 'i', 'κ': 'k', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'τ': 't', 'υ': 'u', 'χ': 'x', 'γ': 'y', 'ω': 'w', 'σ': 'o',
+	'α': 'a', 'β': 'b', 'ϲ': 'c', 'ε': 'e', 'η': 'n', 'ι': 'i', 'κ': 'k', 'ν': 'v', 'ο': 'o', 'ρ': 'p', 'τ': 't', 'υ': 'u', 'χ': 'x',
+	'γ': 'y', 'ω': 'w', 'σ': 'o',
 	// Others.
-	'օ': 'o', 'ս': 'u', 'ց': 'g', 'հ': 'h', 'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ⅼ': 'l', '’': '\'', '‐': '-', '‑': '-', '–': '-', '—': '-', '−': '-', '․': '.', '٫': ',', '∕': '/', '⁄': '/',
+	'օ': 'o', 'ս': 'u', 'ց': 'g', 'հ': 'h', 'ı': 'i', 'ɑ': 'a', 'ɡ': 'g', 'ⅼ': 'l', '’': '\'', '‐': '-', '‑': '-', '–': '-', '—': '-',
+	'−': '-', '․': '.', '٫': ',', '∕': '/', '⁄': '/',
 }
 
 // skeleton is what a name looks like: names with one skeleton are one for the eye.

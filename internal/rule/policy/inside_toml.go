@@ -30,10 +30,12 @@ const (
 func pythonBuild(old, new string) string {
 	return tomlRuns(old, new, "pip", []running{
 		{"build-system", builds},
-		{"tool hatch build hooks", builds}, {"tool hatch build targets * hooks", builds}, {"tool hatch metadata hooks", builds}, {"tool hatch version source", builds},
+		{"tool hatch build hooks", builds}, {"tool hatch build targets * hooks", builds}, {"tool hatch metadata hooks", builds},
+		{"tool hatch version source", builds},
 		{"tool hatch envs * pre-install-commands", tools}, {"tool hatch envs * post-install-commands", tools}, {"tool hatch env", tools},
 		{"tool poetry build", builds}, {"tool poetry requires-plugins", tools},
-		{"tool pdm build custom-hook", builds}, {"tool pdm build run-setuptools", builds}, {"tool pdm build setup-script", builds}, {"tool pdm version source", builds},
+		{"tool pdm build custom-hook", builds}, {"tool pdm build run-setuptools", builds}, {"tool pdm build setup-script", builds},
+		{"tool pdm version source", builds},
 		{"tool pdm plugins", tools}, {"tool pdm scripts pre_*", tools}, {"tool pdm scripts post_*", tools},
 		{"tool setuptools cmdclass", builds}, {"tool setuptools_scm *command*", builds}, {"tool setuptools_scm scm git *command*", builds},
 		{"tool mypy plugins", lints}, {"tool pylint * init-hook", lints}, {"tool pylint * load-plugins", lints}, {"tool pylint init-hook", lints},

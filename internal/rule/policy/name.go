@@ -27,7 +27,8 @@ func (v *validator) name(c Change) {
 	}
 	for _, part := range parts(c.Path) {
 		if isGitDir(part) {
-			v.add(c.Path, GitDir, Critical, fmt.Sprintf("%s is a spelling of .git on some file system", inert.Path(part)), "remove it; a change cannot touch the repository's own .git")
+			v.add(c.Path, GitDir, Critical, fmt.Sprintf("%s is a spelling of .git on some file system", inert.Path(part)),
+				"remove it; a change cannot touch the repository's own .git")
 			break
 		}
 	}
@@ -39,7 +40,8 @@ func (v *validator) name(c Change) {
 	}
 	for _, r := range c.Path {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
-			v.add(c.Path, Name, Error, fmt.Sprintf("the name %s holds %U, which changes how it is shown", inert.Path(c.Path), r), "give it a name without control and format characters")
+			v.add(c.Path, Name, Error, fmt.Sprintf("the name %s holds %U, which changes how it is shown", inert.Path(c.Path), r),
+				"give it a name without control and format characters")
 			break
 		}
 	}

@@ -29,9 +29,11 @@ func (v *validator) parents(c Change) {
 		case "":
 			continue
 		case SymlinkedParent:
-			v.add(c.Path, SymlinkedParent, Critical, fmt.Sprintf("it leads through the symbolic link %s", inert.Path(folder)), "use the path that the link points to")
+			v.add(c.Path, SymlinkedParent, Critical, fmt.Sprintf("it leads through the symbolic link %s", inert.Path(folder)),
+				"use the path that the link points to")
 		case SubmoduleChange:
-			v.add(c.Path, SubmoduleChange, Error, fmt.Sprintf("it is inside the submodule %s", inert.Path(folder)), "change the submodule in its own repository")
+			v.add(c.Path, SubmoduleChange, Error, fmt.Sprintf("it is inside the submodule %s", inert.Path(folder)),
+				"change the submodule in its own repository")
 		default:
 			v.add(c.Path, PathConflict, Error, fmt.Sprintf("%s is not a folder", inert.Path(folder)), "use another name")
 		}
@@ -89,7 +91,8 @@ func (v *validator) collisions() {
 		}
 		v.eachPart(c.Path, func(folder, name string) {
 			if sibling := other[join(folder, name)]; sibling != "" {
-				v.add(c.Path, CaseCollision, Error, fmt.Sprintf("%s differs from %s by case alone", inert.Path(join(folder, name)), inert.Path(join(folder, sibling))), "use one spelling")
+				v.add(c.Path, CaseCollision, Error,
+					fmt.Sprintf("%s differs from %s by case alone", inert.Path(join(folder, name)), inert.Path(join(folder, sibling))), "use one spelling")
 			}
 		})
 	}

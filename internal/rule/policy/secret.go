@@ -57,16 +57,21 @@ func (v *validator) secrets() {
 		}
 		switch {
 		case s.Failed != "":
-			v.add(c.Path, NotScanned, Critical, "the host could not scan it for secrets: "+s.inside()+s.Failed, undo(c)+", or store it in a form that the scan can read")
+			v.add(c.Path, NotScanned, Critical, "the host could not scan it for secrets: "+s.inside()+s.Failed, undo(c)+
+				", or store it in a form that the scan can read")
 		case s.Path:
-			v.add(c.Path, SecretPath, Critical, fmt.Sprintf("%q names a place where secrets are kept, and no change lands there", s.Kind), undo(c)+", or let the home's owner allow the path: allow_secret_paths in policy.yaml")
+			v.add(c.Path, SecretPath, Critical, fmt.Sprintf("%q names a place where secrets are kept, and no change lands there", s.Kind),
+				undo(c)+", or let the home's owner allow the path: allow_secret_paths in policy.yaml")
 		default:
-			v.add(c.Path, SecretFound, Critical, s.where(), "take the secret out, and revoke it where it is used, because whoever could read the file may know it; "+
-				"if it is no secret, the home's owner writes allow_secrets: ["+spare(c)+"] in policy.yaml, or the path alone to allow whatever the file will hold")
+			v.add(c.Path, SecretFound, Critical, s.where(),
+				"take the secret out, and revoke it where it is used, because whoever could read the file may know it; "+
+					"if it is no secret, the home's owner writes allow_secrets: ["+spare(c)+
+					"] in policy.yaml, or the path alone to allow whatever the file will hold")
 		}
 	}
 	if more > 0 {
-		v.add("", SecretFound, Critical, fmt.Sprintf("%d more secrets were found and are not listed one by one", more), "take them out too: sallyport secret scan finds all")
+		v.add("", SecretFound, Critical, fmt.Sprintf("%d more secrets were found and are not listed one by one", more),
+			"take them out too: sallyport secret scan finds all")
 	}
 }
 

@@ -133,7 +133,8 @@ func (v *validator) area(c Change) {
 	}
 	for _, list := range v.allowed {
 		if !list.allow(c.Path) {
-			v.add(c.Path, AllowedArea, Error, "it is outside the allowed areas of the policy", undo(c)+", or widen allowed_areas in policy.yaml and .sallyport.yaml")
+			v.add(c.Path, AllowedArea, Error, "it is outside the allowed areas of the policy", undo(c)+
+				", or widen allowed_areas in policy.yaml and .sallyport.yaml")
 			break
 		}
 	}
@@ -171,7 +172,8 @@ func (v *validator) sizes() {
 			continue
 		}
 		if size > v.rules.FileBytesMax {
-			v.add(c.Path, FileBytes, Error, fmt.Sprintf("it has %d bytes; one file may have %d (file_bytes_max)", size, v.rules.FileBytesMax), undo(c)+", or make it smaller")
+			v.add(c.Path, FileBytes, Error, fmt.Sprintf("it has %d bytes; one file may have %d (file_bytes_max)", size,
+				v.rules.FileBytesMax), undo(c)+", or make it smaller")
 		}
 		if total+size < total {
 			over = true

@@ -60,7 +60,8 @@ var seals = []string{
 
 // packedNames are ends of names that promise an archive: if the content is no archive that is known here and no text, it is refused.
 var packedNames = []string{
-	".zip", ".jar", ".war", ".ear", ".aar", ".apk", ".ipa", ".whl", ".egg", ".nupkg", ".vsix", ".xpi", ".crx", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp",
+	".zip", ".jar", ".war", ".ear", ".aar", ".apk", ".ipa", ".whl", ".egg", ".nupkg", ".vsix", ".xpi", ".crx", ".docx", ".xlsx", ".pptx",
+	".odt", ".ods", ".odp",
 	".tar", ".gz", ".tgz", ".bz2", ".tbz", ".tbz2", ".gem", ".crate", ".xz", ".txz", ".7z", ".rar", ".zst", ".tzst", ".lz", ".lz4", ".lzma", ".z", ".cab",
 	".deb", ".rpm", ".iso", ".dmg", ".img", ".msi", ".pkg", ".squashfs", ".cpio", ".br", ".sz",
 }

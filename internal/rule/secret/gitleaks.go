@@ -140,7 +140,8 @@ func checkExpressions(own, defaults *config.ViperConfig) error {
 			}
 			count, compiled = count+1, compiled+n
 			if count > expressionsMax || compiled > compiledMax {
-				return badToml("its expressions take too much memory: %d and what %d instructions take are the limits, reached in %q", expressionsMax, compiledMax, where)
+				return badToml("its expressions take too much memory: %d and what %d instructions take are the limits, reached in %q",
+					expressionsMax, compiledMax, where)
 			}
 		}
 		return nil

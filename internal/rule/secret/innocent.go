@@ -37,7 +37,8 @@ func innocentToken(_, value string) bool {
 		return dull(value)
 	}
 	low := strings.ToLower(value)
-	for _, word := range []string{"example", "xxxx", "your", "placeholder", "changeme", "dummy", "mytoken", "redacted", "0123456789", "abcdefgh", "${", "{{", "<", "****", "...."} {
+	for _, word := range []string{"example", "xxxx", "your", "placeholder", "changeme", "dummy", "mytoken", "redacted", "0123456789",
+		"abcdefgh", "${", "{{", "<", "****", "...."} {
 		if strings.Contains(low, word) {
 			return true
 		}
@@ -67,7 +68,8 @@ func innocentSetting(match, value string) bool {
 	if environment().MatchString(name) && !strings.ContainsAny(value, "()") { // a shell's, or an env file's: nothing else is written so
 		return len(value) < 6 || strings.ContainsAny(value, ",")
 	}
-	if named(value) || strings.ContainsAny(value, "(){}[]<>") || strings.HasSuffix(value, ",") || strings.HasSuffix(value, ";") || strings.HasSuffix(value, "\\") || codeLike().MatchString(value) {
+	if named(value) || strings.ContainsAny(value, "(){}[]<>") || strings.HasSuffix(value, ",") || strings.HasSuffix(value, ";") ||
+		strings.HasSuffix(value, "\\") || codeLike().MatchString(value) {
 		return true
 	}
 	return !strong(value) || len(value) < 8
@@ -79,7 +81,8 @@ var environment = pattern.Of(`[A-Z][A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|PASS|
 var codeLike = pattern.Of(`^[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|->|::)[A-Za-z_][A-Za-z0-9_]*)+$|^[A-Za-z]+(?:_[A-Za-z]+)*_?[0-9]{0,2}$|^[0-9a-z]+\.[a-z]+$|[?|&+*]{2}|==`)
 
 func innocentEnvironment(match, value string) bool {
-	return placeholding(value) || !graphic(value) || len(value) < 6 || strings.ContainsAny(value, "(){}[]<>\\") || named(value) && !strings.ContainsAny(value, "0123456789")
+	return placeholding(value) || !graphic(value) || len(value) < 6 || strings.ContainsAny(value, "(){}[]<>\\") || named(value) &&
+		!strings.ContainsAny(value, "0123456789")
 }
 
 // innocentArgument is of what stands behind a flag for a password.
@@ -94,7 +97,8 @@ var spoken = pattern.Of(`(?i)private|public|secret|certificate|credential|passwo
 // capitals, into those of their documents.
 func innocentAssignment(match, value string) bool {
 	low := strings.ToLower(match[:len(match)-len(value)])
-	if strings.Contains(low, "public") || strings.Contains(value, "EXAMPLE") || innocentToken(match, value) || placeholding(value) || codeLike().MatchString(value) {
+	if strings.Contains(low, "public") || strings.Contains(value, "EXAMPLE") || innocentToken(match, value) || placeholding(value) ||
+		codeLike().MatchString(value) {
 		return true
 	}
 	return !drawn(spoken().ReplaceAllString(value, ""))

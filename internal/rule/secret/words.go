@@ -14,7 +14,8 @@ func (s *Scanner) RefuseIn(ctx context.Context, next, what, words string) error 
 	case err != nil:
 		return problem.Errorf(problem.Usage, next, "%s could not be scanned for secrets: %w", what, err)
 	case len(found) > 0:
-		return problem.Errorf(problem.Usage, next, "%s holds a secret (%s, line %d) and is refused: sallyport keeps these words, shows them and gives them to agents",
+		return problem.Errorf(problem.Usage, next,
+			"%s holds a secret (%s, line %d) and is refused: sallyport keeps these words, shows them and gives them to agents",
 			what, found[0].Rule, max(found[0].Line, 1))
 	}
 	return nil

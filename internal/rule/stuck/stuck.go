@@ -160,7 +160,8 @@ func (s Session) judgeTools(up time.Duration) (Act, string) {
 	case len(left) > 0 && up-s.Interrupted < InterruptGrace:
 		return Leave, ""
 	case stays >= 0:
-		return Kill, fmt.Sprintf("the agent's tool %s ran longer than %s and did not stop when the host interrupted the turn", left[stays].label(), words(Budget(left[stays].Declared)))
+		return Kill, fmt.Sprintf("the agent's tool %s ran longer than %s and did not stop when the host interrupted the turn",
+			left[stays].label(), words(Budget(left[stays].Declared)))
 	case len(left) > 0:
 		return Kill, fmt.Sprintf("the agent's tool %s did not stop when the host interrupted the turn", left[0].label())
 	case over >= 0:

@@ -179,7 +179,8 @@ Exit status: 0 if it works, 1 if it does not.`,
 			if !a.json && onTerminal(a.Err) {
 				fmt.Fprintln(a.Err, "asking its model for one word; this may take a minute")
 			}
-			t, err := client.Call(ctx, c, api.AgentTry, api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: keysFrom(a.Getenv, w), Bases: basesFrom(a.Getenv, w), Env: envFrom(a.Getenv, w)})
+			t, err := client.Call(ctx, c, api.AgentTry,
+				api.TestAgent{Place: at, Agent: words[0], Model: model, Keys: keysFrom(a.Getenv, w), Bases: basesFrom(a.Getenv, w), Env: envFrom(a.Getenv, w)})
 			if err != nil {
 				return err
 			}

@@ -91,7 +91,8 @@ func printApprovalRow(t io.Writer, r api.Approval, answered bool, now time.Time)
 }
 
 func newApprovalShowCommand(a *app) *cobra.Command {
-	return a.remote("show APPROVAL|CHANGE", "show exactly what an approval is about", `Shows the card of an approval: the files that would change, the checks and the tree that they ran
+	return a.remote("show APPROVAL|CHANGE", "show exactly what an approval is about",
+		`Shows the card of an approval: the files that would change, the checks and the tree that they ran
 on, what is marked, the commit's message and the digest. That is exactly what "sallyport approve"
 would approve. Here every path is named, also where the prompt joins those of a folder.
 

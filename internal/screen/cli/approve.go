@@ -90,7 +90,8 @@ func approve(ctx context.Context, a *app, ref string, yes bool, digest string, w
 		return err
 	}
 	if !strings.HasPrefix(q.Proposal.Digest, digest) {
-		return problem.Errorf(problem.Refused, "sallyport approval show "+q.Approval.Change, "nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, digits(q.Proposal.Digest), digest)
+		return problem.Errorf(problem.Refused, "sallyport approval show "+q.Approval.Change,
+			"nothing was approved: %s proposes something else now, with digest %s and not %q", q.Approval.Change, digits(q.Proposal.Digest), digest)
 	}
 	if !yes && digest == "" && a.interactive() && !a.json {
 		again, err := askApproval(ctx, a, c, ref, with)

@@ -67,7 +67,8 @@ func decidable(q api.Question) error {
 	if q.Approval.By != nil {
 		who = " by " + q.Approval.By.Name
 	}
-	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was answered already: %s%s", q.Approval.ID, q.Approval.Decision, who)
+	return problem.Errorf(problem.Conflict, "sallyport change show "+q.Approval.Change, "%s was answered already: %s%s", q.Approval.ID,
+		q.Approval.Decision, who)
 }
 
 // yesTo is what a card's yes is asked with, the words of one that covers all, and why another yes is not enough; "" = any is. What is said

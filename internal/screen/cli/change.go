@@ -18,7 +18,8 @@ func newChangeListCommand(a *app) *cobra.Command {
 	var repo string
 	var only []string
 	var limit int
-	cmd := a.cmd("list", "list the changes of this home, newest first", `Lists the changes of this home, newest first: id, state, when the state was reached, branch,
+	cmd := a.cmd("list", "list the changes of this home, newest first",
+		`Lists the changes of this home, newest first: id, state, when the state was reached, branch,
 repository and request. At most 100 are listed unless --limit says otherwise.
 
 The states:
@@ -83,7 +84,8 @@ func watchManner(a *app, output bool) manner {
 
 func newChangeWatchCommand(a *app) *cobra.Command {
 	var output bool
-	cmd := a.remote("watch CHANGE", "follow a change until it has ended or waits for you", `Shows a change from where it stands now until nothing more happens by itself: it has ended, or it
+	cmd := a.remote("watch CHANGE", "follow a change until it has ended or waits for you",
+		`Shows a change from where it stands now until nothing more happens by itself: it has ended, or it
 waits for you. At a terminal, o shows or hides the agent's output, and Ctrl-C asks whether to leave
 the change running or to cancel it. A change that you leave goes on without you.
 
@@ -155,7 +157,8 @@ func (c *counting) Write(p []byte) (int, error) {
 
 func newChangeLogCommand(a *app) *cobra.Command {
 	var session string
-	cmd := a.remote("log CHANGE", "show what the agent or program printed while it worked", `Shows the transcript of a change: what its agent or program printed while it worked, without
+	cmd := a.remote("log CHANGE", "show what the agent or program printed while it worked",
+		`Shows the transcript of a change: what its agent or program printed while it worked, without
 secrets. A row of the program's begins with |, one of sallyport's own with [sallyport]. At a
 terminal it opens in your pager.
 
@@ -176,7 +179,8 @@ printed is shown. With --json each recorded line is one JSON object.`,
 
 func newChangeCancelCommand(a *app) *cobra.Command {
 	var reason string
-	cmd := a.remote("cancel CHANGE", "stop a change and end it; nothing more of it lands", `Stops the work on a change and ends it. Nothing of it lands, and no file of yours changes. A
+	cmd := a.remote("cancel CHANGE", "stop a change and end it; nothing more of it lands",
+		`Stops the work on a change and ends it. Nothing of it lands, and no file of yours changes. A
 checkpoint keeps what the agent had done: "sallyport resume IDENTITY" lets it go on later.
 
 What has landed is not undone by this; "sallyport rollback" does that. A change that landed and

@@ -12,7 +12,8 @@ import (
 
 func newChangePauseCommand(a *app) *cobra.Command {
 	var reason string
-	cmd := a.remote("pause CHANGE", `let a working agent stand still until "change resume"`, `Stops every process of a change's agent where it stands, until "sallyport change resume CHANGE".
+	cmd := a.remote("pause CHANGE", `let a working agent stand still until "change resume"`,
+		`Stops every process of a change's agent where it stands, until "sallyport change resume CHANGE".
 Nothing is lost. The agent's time limit goes on while it stands still.
 
 Meanwhile you can look at its work ("change diff", "checkpoint list"), record it ("checkpoint now")
@@ -28,7 +29,8 @@ or take files back ("sallyport rollback CHANGE --file PATH").`,
 }
 
 func newChangeResumeCommand(a *app) *cobra.Command {
-	return a.remote("resume CHANGE", "let the agent of a paused or blocked change go on", `Lets the agent of a paused or blocked change go on where it stands. If it was lost with its daemon,
+	return a.remote("resume CHANGE", "let the agent of a paused or blocked change go on",
+		`Lets the agent of a paused or blocked change go on where it stands. If it was lost with its daemon,
 a new session begins. The key of its model is read from your environment again.
 
 It does not wait for the end; "sallyport change watch CHANGE" follows the change. A change that has

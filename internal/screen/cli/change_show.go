@@ -16,7 +16,8 @@ import (
 )
 
 func newChangeShowCommand(a *app) *cobra.Command {
-	return a.remote("show CHANGE", "tell the story of a change, from the request to where it stands", `Tells the story of a change: what was asked and by whom, what it does to the files, its checks, what
+	return a.remote("show CHANGE", "tell the story of a change, from the request to where it stands",
+		`Tells the story of a change: what was asked and by whom, what it does to the files, its checks, what
 happened when, what it asked of the network, what its models used, and where it stands. The last
 lines name the commands to run next, and the identity of its agent's session.
 

@@ -53,7 +53,8 @@ counts at the next try.
 
 Exit status: 0 connected, 1 added and not connected, 2 the command line is wrong, 4 refused.`,
 		`  sallyport channel add libera --platform irc --set server=irc.libera.chat --set nick=ada --set channels=#team
-  sallyport channel add tg --platform telegram --credential file:/home/me/telegram.token`, takes(api.CheckChannel, "NAME"), func(ctx context.Context, c *client.Client, words []string) error {
+  sallyport channel add tg --platform telegram --credential file:/home/me/telegram.token`, takes(api.CheckChannel, "NAME"),
+		func(ctx context.Context, c *client.Client, words []string) error {
 			in.Name = words[0]
 			if err := completeChannel(a, &in, settings); err != nil {
 				return err
@@ -188,7 +189,8 @@ func newChannelShowCommand(a *app) *cobra.Command {
 where its credential is, and how many messages wait to leave by it, have left and will never arrive,
 with why the newest of those will not. A platform that does not keep what is said while nobody
 listens has lost it then: the last time that was is shown too.`,
-		"  sallyport channel show libera\n  sallyport channel show libera --json", oneChannel, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport channel show libera\n  sallyport channel show libera --json", oneChannel,
+		func(ctx context.Context, c *client.Client, words []string) error {
 			return tell(ctx, a, c, api.ChannelShow, words[0], printChannel)
 		})
 }
@@ -240,7 +242,8 @@ credential is yours and stays as it is.
 Exit status: 0 also when you said no, and nothing was removed.`,
 		"  sallyport channel remove libera\n  sallyport channel remove libera --yes", oneChannel, func(cmd *cobra.Command, words []string) error {
 			if !yes && !a.canAsk() {
-				return problem.Errorf(problem.Usage, "sallyport channel remove "+words[0]+" --yes", "nobody can be asked here whether the channel %s may go: say --yes", words[0])
+				return problem.Errorf(problem.Usage, "sallyport channel remove "+words[0]+" --yes",
+					"nobody can be asked here whether the channel %s may go: say --yes", words[0])
 			}
 			c, err := a.connect(cmd.Context())
 			if err != nil {

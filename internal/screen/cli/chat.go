@@ -24,7 +24,8 @@ const sayBytesMax = 1 << 20
 func newChatCommand(a *app) *cobra.Command {
 	var text string
 	wait := waitDefault
-	cmd := a.cmd("chat [GROUP]", "talk with a group's assistant", `Talks with the assistant of a group. At a terminal it shows the last messages and then what is said
+	cmd := a.cmd("chat [GROUP]", "talk with a group's assistant",
+		`Talks with the assistant of a group. At a terminal it shows the last messages and then what is said
 as it is said. A line that you type is a message; one that ends in \ goes on in the next, and so
 does what you paste. Rows of the assistant begin with |, yours with >, and those of sallyport itself
 with [sallyport]. Ctrl-C, Ctrl-D and /quit leave. Nothing is lost by that: the assistant goes on,
@@ -101,9 +102,11 @@ func (a *app) canChat(says bool, wait time.Duration) error {
 	case says || !typed:
 		return nil
 	case a.json:
-		return problem.Errorf(problem.Usage, "sallyport chat --help", "--json is for one message and its answer: give the message with --say, or on standard input")
+		return problem.Errorf(problem.Usage, "sallyport chat --help",
+			"--json is for one message and its answer: give the message with --say, or on standard input")
 	case !onTerminal(a.Out):
-		return problem.Errorf(problem.Usage, "sallyport chat --help", "standard output is not a terminal to talk at: give the message with --say, or on standard input")
+		return problem.Errorf(problem.Usage, "sallyport chat --help",
+			"standard output is not a terminal to talk at: give the message with --say, or on standard input")
 	}
 	return nil
 }
@@ -165,7 +168,8 @@ func chatGroup(ctx context.Context, c *client.Client, words []string) (string, e
 		}
 	}
 	if last.Last == nil {
-		return "", problem.Errorf(problem.Usage, "sallyport chat "+names[0], "%d groups could be meant, and you have talked with none yet; name one: %s", len(names), strings.Join(names, ", "))
+		return "", problem.Errorf(problem.Usage, "sallyport chat "+names[0],
+			"%d groups could be meant, and you have talked with none yet; name one: %s", len(names), strings.Join(names, ", "))
 	}
 	return last.Group, nil
 }

@@ -51,7 +51,8 @@ func sayOnce(ctx context.Context, a *app, c *client.Client, group, text string, 
 	if !a.json { // there it stands in the message
 		showCode(a, "the change", m.Code)
 	}
-	w := &answerWait{app: a, client: c, group: group, said: spoken{Message: m, Answer: []api.Sent{}, Notices: []api.Sent{}}, began: time.Now(), told: map[string]bool{}}
+	w := &answerWait{app: a, client: c, group: group, said: spoken{Message: m, Answer: []api.Sent{}, Notices: []api.Sent{}},
+		began: time.Now(), told: map[string]bool{}}
 	ended := w.showTime(ctx)
 	err = w.await(ctx)
 	left := ctx.Err() != nil

@@ -53,7 +53,8 @@ func talkWith(ctx context.Context, a *app, c *client.Client, group string) error
 	fmt.Fprint(a.Out, pasteOn)
 	defer fmt.Fprint(a.Out, pasteOff)
 
-	t := &talk{app: a, client: c, group: group, foot: foot{w: a.Out}, seen: map[string]bool{}, cards: map[string]bool{}, open: map[string]api.Message{}, woken: make(chan struct{}, 1)}
+	t := &talk{app: a, client: c, group: group, foot: foot{w: a.Out}, seen: map[string]bool{}, cards: map[string]bool{},
+		open: map[string]api.Message{}, woken: make(chan struct{}, 1)}
 	err = t.loop(ctx, keys, signals)
 	t.foot.clear()
 	if err == nil {
@@ -136,14 +137,15 @@ func (t *talk) watch(ctx context.Context, lines chan<- chatNews) {
 	}
 	comebacks, stopped := 0, false
 	for ctx.Err() == nil {
-		err := t.client.WatchChat(ctx, api.WatchChat{Group: t.group, History: lookBack}, func(l api.ChatLine) error { // as far each time: what is older than the screen stays off it
-			stopped = false
-			if l.Kind == api.ChatIn || l.Kind == api.ChatOut {
-				comebacks = 0
-			}
-			put(chatNews{line: l})
-			return nil
-		})
+		err := t.client.WatchChat(ctx, api.WatchChat{Group: t.group, History: lookBack},
+			func(l api.ChatLine) error { // as far each time: what is older than the screen stays off it
+				stopped = false
+				if l.Kind == api.ChatIn || l.Kind == api.ChatOut {
+					comebacks = 0
+				}
+				put(chatNews{line: l})
+				return nil
+			})
 		moves := (errors.Is(err, client.ErrStopped) || errors.Is(err, client.ErrCut)) && t.client.HostMoves()
 		switch {
 		case ctx.Err() != nil:
@@ -529,7 +531,8 @@ func (t *talk) waitingCards(ctx context.Context) (asked []api.Change, err error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	rows, err := client.Call(ctx, t.client, api.ChangeList, api.Filter{States: []string{api.AwaitingApproval, api.InTrial, api.Blocked, api.RollbackFailed}, Limit: lookedUp})
+	rows, err := client.Call(ctx, t.client, api.ChangeList,
+		api.Filter{States: []string{api.AwaitingApproval, api.InTrial, api.Blocked, api.RollbackFailed}, Limit: lookedUp})
 	for _, c := range rows {
 		if t.cards[c.ID] && waitsForPerson(c) {
 			asked = append(asked, c)

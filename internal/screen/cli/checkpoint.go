@@ -23,7 +23,8 @@ files differ from the checkpoint before it and from the base, and the rules that
 
 Next: "checkpoint diff" shows what is in one. "sallyport rollback --checkpoint ID" returns the
 change's work to one.`,
-		"  sallyport checkpoint list chg-1a2b3c4d\n  sallyport checkpoint list chg-1a2b3c4d --json", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport checkpoint list chg-1a2b3c4d\n  sallyport checkpoint list chg-1a2b3c4d --json", oneChange,
+		func(ctx context.Context, c *client.Client, words []string) error {
 			return tell(ctx, a, c, api.CheckpointList, words[0], func(s sheet, rows []api.Checkpoint) {
 				if len(rows) == 0 {
 					fmt.Fprintf(a.Out, "%s has no checkpoint yet\n", words[0])
@@ -71,7 +72,8 @@ func why(trigger string) string {
 }
 
 func newCheckpointShowCommand(a *app) *cobra.Command {
-	return a.remote("show CHECKPOINT", "show the files of one checkpoint, and the rules that it breaks", `Shows the files that a checkpoint changes, whether it is valid, the rules that it breaks and what to
+	return a.remote("show CHECKPOINT", "show the files of one checkpoint, and the rules that it breaks",
+		`Shows the files that a checkpoint changes, whether it is valid, the rules that it breaks and what to
 do about each, what was left out of it, and the commit that keeps it in the home's own copy of the
 repository. "sallyport checkpoint list CHANGE" names the checkpoints of a change.`,
 		`  sallyport checkpoint show ckpt-001-0123abcd
@@ -137,7 +139,8 @@ in the home's sallyport.yaml says otherwise.`,
 }
 
 func newCheckpointNowCommand(a *app) *cobra.Command {
-	return a.remote("now CHANGE", "record and judge an agent's work now", `Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
+	return a.remote("now CHANGE", "record and judge an agent's work now",
+		`Stops the agent of a change for a moment, records and judges what it has changed so far, and lets it
 go on. It prints the files, the verdict and the rules that are broken. No file of yours changes.
 
 You need it only to look between two checkpoints: they come every half minute by themselves.`,

@@ -47,12 +47,14 @@ func (a *app) cmd(use, brief, long, example string, args func([]string) error, r
 }
 
 // remote builds one command whose work is all the daemon's: it is given a client of it.
-func (a *app) remote(use, brief, long, example string, args func([]string) error, run func(ctx context.Context, c *client.Client, words []string) error) *cobra.Command {
+func (a *app) remote(use, brief, long, example string, args func([]string) error,
+	run func(ctx context.Context, c *client.Client, words []string) error) *cobra.Command {
 	return a.remoteBy(a.connect, use, brief, long, example, args, run)
 }
 
 // remoteBy is remote with a client that connect returns.
-func (a *app) remoteBy(connect func(context.Context) (*client.Client, error), use, brief, long, example string, args func([]string) error, run func(ctx context.Context, c *client.Client, words []string) error) *cobra.Command {
+func (a *app) remoteBy(connect func(context.Context) (*client.Client, error), use, brief, long, example string, args func([]string) error,
+	run func(ctx context.Context, c *client.Client, words []string) error) *cobra.Command {
 	return a.cmd(use, brief, long, example, args, func(cmd *cobra.Command, words []string) error {
 		c, err := connect(cmd.Context())
 		if err != nil {

@@ -189,8 +189,9 @@ func knownStates(given []string) error {
 
 // completeFlags completes the flags that take one of a few words, or an id, wherever they are.
 func completeFlags(a *app, cmd *cobra.Command) {
-	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "status": messageStatuses, "profile": {"go", "node", "python"},
-		"agent": agent.Names(), "egress": {config.Registries}, "strategy": strategies, "execution-mode": {api.Interactive, api.Deterministic}} {
+	for name, words := range map[string][]string{"approve": {"ask", "yes", "later"}, "state": states, "status": messageStatuses,
+		"profile": {"go", "node", "python"},
+		"agent":   agent.Names(), "egress": {config.Registries}, "strategy": strategies, "execution-mode": {api.Interactive, api.Deterministic}} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // it is registered once
 		}

@@ -14,7 +14,8 @@ import (
 
 func newConfirmCommand(a *app) *cobra.Command {
 	var code string
-	cmd := a.remoteBy(a.connectAny, "confirm CHANGE", "keep a change that has landed and is on trial", `Keeps a change that has landed and is on trial (run --trial, or a target with a trial). No file
+	cmd := a.remoteBy(a.connectAny, "confirm CHANGE", "keep a change that has landed and is on trial",
+		`Keeps a change that has landed and is on trial (run --trial, or a target with a trial). No file
 changes. If nobody confirms in time, sallyport rolls the change back: the old files return, and the
 old version runs again. What was confirmed can still be rolled back, like any change that has
 landed.
@@ -55,7 +56,8 @@ func codeTo(ctx context.Context, a *app, c *client.Client, change, given string)
 		return "", err
 	}
 	if !a.interactive() || a.json {
-		return "", problem.Errorf(problem.Usage, "sallyport confirm "+change+" --code CODE", "%s changes the host: it is confirmed with the code that was given to whoever approved it", change)
+		return "", problem.Errorf(problem.Usage, "sallyport confirm "+change+" --code CODE",
+			"%s changes the host: it is confirmed with the code that was given to whoever approved it", change)
 	}
 	code, err := a.prompt("the code of "+change+": ", nil)
 	if err != nil {

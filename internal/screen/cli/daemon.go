@@ -19,7 +19,8 @@ import (
 )
 
 func newDaemonStartCommand(a *app) *cobra.Command {
-	return a.remote("start", "start the home's daemon now, if none runs", `Starts the daemon of the home in the background, if none runs, and says its process and its socket.
+	return a.remote("start", "start the home's daemon now, if none runs",
+		`Starts the daemon of the home in the background, if none runs, and says its process and its socket.
 You hardly need it: any command that needs the daemon starts it.
 
 The daemon ends by itself after 15 minutes in which nothing was to be done and no command asked it
@@ -47,7 +48,8 @@ func printDaemon(ctx context.Context, a *app, c *client.Client) error {
 }
 
 func newDaemonStatusCommand(a *app) *cobra.Command {
-	return a.cmd("status", "say whether the home's daemon runs, and start none", `Says whether the home's daemon runs: its process, build and socket, how many changes are worked on,
+	return a.cmd("status", "say whether the home's daemon runs, and start none",
+		`Says whether the home's daemon runs: its process, build and socket, how many changes are worked on,
 and how many wait for you. It starts none. That none runs is no fault: a daemon with nothing to do
 ends by itself after 15 minutes, and the next command starts another.
 
@@ -77,7 +79,8 @@ func theirs(c *client.Client, home string) error {
 	if c == nil || !c.Guest() {
 		return nil
 	}
-	return problem.Errorf(problem.Denied, "sallyport chat --help", "a daemon of the home %q runs, which is another user's: only they may see more of it, or stop it", home)
+	return problem.Errorf(problem.Denied, "sallyport chat --help",
+		"a daemon of the home %q runs, which is another user's: only they may see more of it, or stop it", home)
 }
 
 // stopTime is how long a daemon may take to end.
@@ -218,7 +221,8 @@ func stopDaemon(ctx context.Context, c *client.Client, d api.Daemon) error {
 
 func newDaemonRunCommand(a *app) *cobra.Command {
 	var kept bool
-	cmd := a.cmd("run", "run the daemon in the foreground, to see what it logs", `Serves the home in the foreground until it is stopped, by a signal or by "sallyport daemon stop". It
+	cmd := a.cmd("run", "run the daemon in the foreground, to see what it logs",
+		`Serves the home in the foreground until it is stopped, by a signal or by "sallyport daemon stop". It
 is there to see what the daemon logs. You hardly need it: any command that needs the daemon starts
 one in the background, and a service manager runs "sallyport serve".
 
@@ -242,7 +246,8 @@ Exit status: 0 when it was stopped or had nothing to do, 75 if another daemon se
 
 // newDaemonRevertCommand is what a keeper runs; no person needs it.
 func newDaemonRevertCommand(a *app) *cobra.Command {
-	cmd := a.cmd("revert", "bring back what a failed change of the host has changed", `Brings the database and the files of the home back to how they were before a change of the host that
+	cmd := a.cmd("revert", "bring back what a failed change of the host has changed",
+		`Brings the database and the files of the home back to how they were before a change of the host that
 did not hold. The keeper runs it by the old programs, before the old host serves again.
 
 Exit status: 0 when the old host can serve, 1 if the keeper is to try again, 5 if nothing goes back.`,
@@ -260,7 +265,8 @@ Exit status: 0 when the old host can serve, 1 if the keeper is to try again, 5 i
 }
 
 func newServeCommand(a *app) *cobra.Command {
-	return a.cmd("serve [HOME]", "keep a home up in the foreground", `Serves a home in the foreground and logs to the terminal. It becomes sallyport-keeper, a small
+	return a.cmd("serve [HOME]", "keep a home up in the foreground",
+		`Serves a home in the foreground and logs to the terminal. It becomes sallyport-keeper, a small
 program whose one business is the daemon of the home: it starts it, starts it again if it dies, and
 ends one that hangs. While it runs no other daemon is started for the home, and the daemon stays
 while there is nothing to do. Ctrl-C, a signal of a service manager and "sallyport daemon stop" end

@@ -39,7 +39,8 @@ What does not work comes with a command that mends it, behind fix:.
 
 Exit status: 1 if something is missing that sallyport cannot run without, or if a try in the sandbox
 worked. What it says of a repository does not change the status.`,
-		"  sallyport doctor\n  sallyport doctor --repo ~/src/project\n  sallyport doctor --self-test\n  sallyport doctor --json", exactly(), func(cmd *cobra.Command, _ []string) error {
+		"  sallyport doctor\n  sallyport doctor --repo ~/src/project\n  sallyport doctor --self-test\n  sallyport doctor --json",
+		exactly(), func(cmd *cobra.Command, _ []string) error {
 			home, err := a.home()
 			if err != nil {
 				return err
@@ -204,7 +205,8 @@ func checkSettings(home string, now time.Time) []api.Check {
 	for _, u := range config.Look(home).Unloaded() {
 		for i, c := range checks {
 			if c.Name == u.File {
-				checks[i] = api.Check{Name: u.File, Needed: u.Kept == "", Refused: u.Kept != "", Detail: unloadedLine(u.Since, now, u.Text(), u.InForce()), Fix: problem.Of(u.Why).Next}
+				checks[i] = api.Check{Name: u.File, Needed: u.Kept == "", Refused: u.Kept != "",
+					Detail: unloadedLine(u.Since, now, u.Text(), u.InForce()), Fix: problem.Of(u.Why).Next}
 			}
 		}
 	}

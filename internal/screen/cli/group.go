@@ -100,7 +100,8 @@ them back.`+shownHelp,
 		})
 	shownFlag(cmd, &yes)
 	cmd.Flags().StringVar(&agent, "agent", "", "the agent that answers: `AGENT`, echo or one of sallyport agent list")
-	_ = cmd.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(config.RunnerAgents(), cobra.ShellCompDirectiveNoFileComp)) // the first that is registered counts
+	_ = cmd.RegisterFlagCompletionFunc("agent", cobra.FixedCompletions(config.RunnerAgents(),
+		cobra.ShellCompDirectiveNoFileComp)) // the first that is registered counts
 	return cmd
 }
 
@@ -111,7 +112,8 @@ func newGroupCommitCommand(a *app) *cobra.Command {
 		`Commits what you have edited below groups/GROUP, and nothing else of the home. The home's rules and
 checks judge it, as they judge every change, and a group that could not run afterwards is refused
 with the place of what is wrong. Sessions that begin from then on run it.`+shownHelp,
-		"  sallyport group commit echo\n  sallyport group commit echo -m 'Answer in German'", oneGroup, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport group commit echo\n  sallyport group commit echo -m 'Answer in German'", oneGroup,
+		func(ctx context.Context, c *client.Client, words []string) error {
 			begun, err := sayShown(a, yes, "groups/"+words[0]+"/runner/runner.yaml", "sallyport group drift "+words[0], func(s api.Shown) (api.Begun, error) {
 				return client.Call(ctx, c, api.GroupCommit, api.CommitGroup{Group: words[0], Message: message, User: a.userHome(), Shown: s})
 			})

@@ -29,7 +29,8 @@ message names it.
 Exit status: 0 also when you said no, and nothing was removed.`,
 		"  sallyport group memory clear echo\n  sallyport group memory clear echo --yes", oneGroup, func(cmd *cobra.Command, words []string) error {
 			if !yes && !a.canAsk() {
-				return problem.Errorf(problem.Usage, "sallyport group memory clear "+words[0]+" --yes", "nobody can be asked here whether the memory of %s may go: say --yes", words[0])
+				return problem.Errorf(problem.Usage, "sallyport group memory clear "+words[0]+" --yes",
+					"nobody can be asked here whether the memory of %s may go: say --yes", words[0])
 			}
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -37,7 +37,8 @@ Exit status: 0 when it is landed and kept, or nothing has moved; 3 when it waits
 			}
 			again := "sallyport group refresh " + words[0] + " --keep runner/runner.yaml"
 			begun, err := sayShown(a, yes, "template/runner/runner.yaml", again, func(s api.Shown) (api.Begun, error) {
-				return client.Call(cmd.Context(), c, api.GroupRefresh, api.RefreshGroup{Group: words[0], Keep: keep, Approve: approve, User: a.userHome(), Shown: s})
+				return client.Call(cmd.Context(), c, api.GroupRefresh,
+					api.RefreshGroup{Group: words[0], Keep: keep, Approve: approve, User: a.userHome(), Shown: s})
 			})
 			if err != nil {
 				return err

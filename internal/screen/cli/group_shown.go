@@ -39,7 +39,8 @@ func sayShown(a *app, yes bool, file, next string, ask func(api.Shown) (api.Begu
 		}
 		for _, f := range begun.Folders {
 			read, write := mount.Mode(false), mount.Mode(true)
-			mode, err := pickOption(a, fmt.Sprintf("its agent is newly to be shown %s of this machine; may it read there, or write too?", inert.Path(f.Path)), read, []option{
+			mode, err := pickOption(a, fmt.Sprintf("its agent is newly to be shown %s of this machine; may it read there, or write too?",
+				inert.Path(f.Path)), read, []option{
 				{read, "as it is unless you say otherwise"}, {write, "its agent can change and delete what is there"},
 			})
 			if err != nil {
@@ -50,7 +51,8 @@ func sayShown(a *app, yes bool, file, next string, ask func(api.Shown) (api.Begu
 				if mode == write {
 					how = "write readonly: false in its entry"
 				}
-				return begun, problem.Errorf(problem.Conflict, next, "nothing is done yet, for %s asks for %s: to have %s %s, %s there", file, f.Asked, inert.Path(f.Path), mode, how)
+				return begun, problem.Errorf(problem.Conflict, next, "nothing is done yet, for %s asks for %s: to have %s %s, %s there",
+					file, f.Asked, inert.Path(f.Path), mode, how)
 			}
 			said.Said[f.Path] = mode
 		}

@@ -66,7 +66,8 @@ func newInitCommand(a *app) *cobra.Command {
 		})
 	cmd.Flags().StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
 	cmd.Flags().StringVar(&f.agent, "agent", "", "the agent for this repository, or of a second group of HOME: `NAME`, or none")
-	cmd.Flags().StringVar(&f.strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint)")
+	cmd.Flags().StringVar(&f.strategy, "strategy", "",
+		"what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint)")
 	cmd.Flags().StringVar(&f.source, "source", "", "of HOME: take what is committed in `DIR`, a clone of sallyport, as the source of its host, below src")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "ask nothing, and take the defaults where no flag says otherwise")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace a file that is there already, after showing the difference")
@@ -76,7 +77,8 @@ func newInitCommand(a *app) *cobra.Command {
 func writeRules(a *app, cmd *cobra.Command, f initFlags) error {
 	const next = "sallyport init --help"
 	if f.agent != "" && f.agent != noAgent && !slices.Contains(agent.Names(), f.agent) {
-		return problem.Errorf(problem.Usage, "sallyport agent list", "--agent %q is not one of %s, or none; a repository cannot name a command", f.agent, strings.Join(agent.Names(), ", "))
+		return problem.Errorf(problem.Usage, "sallyport agent list",
+			"--agent %q is not one of %s, or none; a repository cannot name a command", f.agent, strings.Join(agent.Names(), ", "))
 	}
 	if f.strategy != "" && !slices.Contains(strategies, f.strategy) {
 		return problem.Errorf(problem.Usage, next, "--strategy %q is none of %s", f.strategy, strings.Join(strategies, ", "))
@@ -95,7 +97,8 @@ func writeRules(a *app, cmd *cobra.Command, f initFlags) error {
 		return err
 	}
 	if there && !f.force {
-		return problem.Errorf(problem.Conflict, "sallyport init --force", "there is a %s in %s already; --force shows the difference and replaces it", config.RepositoryFile, inert.Path(root))
+		return problem.Errorf(problem.Conflict, "sallyport init --force",
+			"there is a %s in %s already; --force shows the difference and replaces it", config.RepositoryFile, inert.Path(root))
 	}
 	choice, err := chooseRules(a, f, surveyAgents(a.Getenv, root))
 	if err != nil {
@@ -118,7 +121,8 @@ func writeRules(a *app, cmd *cobra.Command, f initFlags) error {
 func repositoryTop(dir string) (string, error) {
 	root, err := top(dir)
 	if problem.KindOf(err) == problem.NotFound {
-		return "", problem.Errorf(problem.NotFound, "git init "+inert.Path(dir), "%q is in no git repository, and a %s belongs at the top of one", dir, config.RepositoryFile)
+		return "", problem.Errorf(problem.NotFound, "git init "+inert.Path(dir),
+			"%q is in no git repository, and a %s belongs at the top of one", dir, config.RepositoryFile)
 	}
 	return root, err
 }
@@ -133,7 +137,8 @@ func standing(name string) (text []byte, there bool, err error) {
 		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s is not an ordinary file; it is left as it is", inert.Path(name))
 	}
 	if err == nil && info.Size() > config.FileBytesMax {
-		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name), "%s has %d bytes, and at most %d are read; it is left as it is", inert.Path(name), info.Size(), config.FileBytesMax)
+		return nil, true, problem.Errorf(problem.Refused, "ls -l "+inert.Path(name),
+			"%s has %d bytes, and at most %d are read; it is left as it is", inert.Path(name), info.Size(), config.FileBytesMax)
 	}
 	if err == nil {
 		text, err = os.ReadFile(name)

@@ -36,7 +36,8 @@ type madeHome struct {
 func initHome(a *app, cmd *cobra.Command, f initFlags, word string) error {
 	for _, name := range []string{"repo", "strategy", "force"} {
 		if cmd.Flags().Changed(name) {
-			return problem.Errorf(problem.Usage, "sallyport init --help", "--%s is for the rules of a repository, and %q names a home: leave one of them out", name, word)
+			return problem.Errorf(problem.Usage, "sallyport init --help",
+				"--%s is for the rules of a repository, and %q names a home: leave one of them out", name, word)
 		}
 	}
 	home, err := a.namedHome([]string{word})
@@ -98,7 +99,8 @@ func fitForHome(home string) (fresh bool, err error) {
 		return false, problem.Errorf(problem.Usage, "sallyport init --repo "+inert.Path(home),
 			"%q is a git repository and no home of sallyport's; the rules of a repository are written without a HOME", home)
 	case len(entries) > 0:
-		return false, problem.Errorf(problem.Refused, "ls -a "+inert.Path(home), "%q holds files and is no home of sallyport's; name an empty folder, or one that is to be made", home)
+		return false, problem.Errorf(problem.Refused, "ls -a "+inert.Path(home),
+			"%q holds files and is no home of sallyport's; name an empty folder, or one that is to be made", home)
 	}
 	return true, nil
 }

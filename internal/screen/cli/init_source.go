@@ -49,7 +49,8 @@ func findSource(ctx context.Context, a *app, dir string) (h hostSource, err erro
 		return h, err
 	}
 	if found[0].Absent() || found[1].Absent() {
-		return h, problem.Errorf(problem.Usage, next, "--source %s has no go.mod and Makefile committed at its top, so no host could be built of it", inert.Path(at))
+		return h, problem.Errorf(problem.Usage, next,
+			"--source %s has no go.mod and Makefile committed at its top, so no host could be built of it", inert.Path(at))
 	}
 	h.tree, err = d.Tree(ctx, h.commit)
 	return h, err
@@ -105,7 +106,8 @@ func roomForSource(ctx context.Context, d git.Dir, top string) error {
 		return err
 	}
 	if first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n"); first != "" {
-		return problem.Errorf(problem.Conflict, "git -C "+inert.Path(top)+" status", "the home %q has work that is not committed (%s): commit it, and run init again", top, inert.Line(first))
+		return problem.Errorf(problem.Conflict, "git -C "+inert.Path(top)+" status",
+			"the home %q has work that is not committed (%s): commit it, and run init again", top, inert.Line(first))
 	}
 	return nil
 }
@@ -118,5 +120,6 @@ func whoCommits(ctx context.Context, p git.Project, home string) ([]string, erro
 		return env, err
 	}
 	return append(env,
-		"GIT_AUTHOR_NAME="+who.Author.Name, "GIT_AUTHOR_EMAIL="+who.Author.Email, "GIT_COMMITTER_NAME="+who.Committer.Name, "GIT_COMMITTER_EMAIL="+who.Committer.Email), nil
+		"GIT_AUTHOR_NAME="+who.Author.Name, "GIT_AUTHOR_EMAIL="+who.Author.Email, "GIT_COMMITTER_NAME="+who.Committer.Name,
+		"GIT_COMMITTER_EMAIL="+who.Committer.Email), nil
 }

@@ -26,10 +26,12 @@ func newMessageListCommand(a *app) *cobra.Command {
 stands, and how it begins. A message is pending while it waits, processing while an agent has it in
 its turn, completed when that turn was answered, folded when it was counted with newer ones, and
 dead when it was given up.`,
-		"  sallyport message list\n  sallyport message list --group echo --status dead\n  sallyport message list --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
+		"  sallyport message list\n  sallyport message list --group echo --status dead\n  sallyport message list --json", exactly(),
+		func(ctx context.Context, c *client.Client, _ []string) error {
 			for _, s := range in.Status {
 				if !slices.Contains(messageStatuses, s) {
-					return problem.Errorf(problem.Usage, "sallyport message list --help", "there is no status %q; there are %s", s, strings.Join(messageStatuses, ", "))
+					return problem.Errorf(problem.Usage, "sallyport message list --help", "there is no status %q; there are %s", s,
+						strings.Join(messageStatuses, ", "))
 				}
 			}
 			rows, err := client.Call(ctx, c, api.MessageList, in)
@@ -84,7 +86,8 @@ func newMessageShowCommand(a *app) *cobra.Command {
 		`Shows a message: who said it to which group and when, how it stands, how often it was tried and why
 that failed, and what was sent in the turn that answered it: also an answer that came later than
 "sallyport chat --say" has waited. Rows of the message and of its answer begin with |.`,
-		"  sallyport message show msg-1a2b3c4d\n  sallyport message show msg-1a2b3c4d --json", oneMessage, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport message show msg-1a2b3c4d\n  sallyport message show msg-1a2b3c4d --json", oneMessage,
+		func(ctx context.Context, c *client.Client, words []string) error {
 			m, err := client.Call(ctx, c, api.MessageShow, words[0])
 			if err != nil || a.document(m) {
 				return err

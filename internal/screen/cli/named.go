@@ -113,7 +113,8 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 	if near := ofHere(a, rows); len(rows) > 1 && len(near) > 0 {
 		rows, where = near, " of this repository"
 	}
-	if moving := slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return !slices.Contains(byItself, r.State) }); len(moving) == 1 && slices.Contains(onlyLook, verb) {
+	if moving := slices.DeleteFunc(slices.Clone(rows),
+		func(r api.Change) bool { return !slices.Contains(byItself, r.State) }); len(moving) == 1 && slices.Contains(onlyLook, verb) {
 		rows = moving
 	}
 	switch len(rows) {
@@ -206,5 +207,6 @@ func wholeID(ctx context.Context, c *client.Client, part string, approvals bool)
 	case 1:
 		return found[0], nil
 	}
-	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q begins %d ids: %s", part, len(found), strings.Join(found[:min(len(found), namedMax)], ", "))
+	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q begins %d ids: %s", part, len(found),
+		strings.Join(found[:min(len(found), namedMax)], ", "))
 }

@@ -59,7 +59,8 @@ func newPersonShowCommand(a *app) *cobra.Command {
 	return a.remote("show PERSON", "show somebody's roles and accounts, and whether a card reaches them",
 		`Shows somebody whom the home knows: their roles, each of their accounts, and whether the assistant
 reaches them by it. It reaches an account on a platform once that has written to it directly.`,
-		"  sallyport person show ann\n  sallyport person show psn-1a2b3c4d --json", exactly("PERSON"), func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport person show ann\n  sallyport person show psn-1a2b3c4d --json", exactly("PERSON"),
+		func(ctx context.Context, c *client.Client, words []string) error {
 			return tell(ctx, a, c, api.PersonShow, words[0], printPerson)
 		})
 }
@@ -125,10 +126,12 @@ func newPersonLinkCommand(a *app) *cobra.Command {
 it, on any channel of the home, is PERSON's from then on. The code is good for ten minutes and for
 one account. Give it to nobody but PERSON: whoever sends it is taken for them. A code that is said
 in any other way is good no more. It is shown once, and the home keeps only a hash of it.`,
-		"  sallyport person link ann\n  sallyport person link psn-1a2b3c4d --json", exactly("PERSON"), func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport person link ann\n  sallyport person link psn-1a2b3c4d --json", exactly("PERSON"),
+		func(ctx context.Context, c *client.Client, words []string) error {
 			return tell(ctx, a, c, api.PersonLink, words[0], func(s sheet, made api.LinkCode) {
 				s.line("%s", s.bold(made.Code))
-				s.line("%s sends it to the assistant in a direct message, until %s: that account is theirs then", inert.Line(made.Person.Name), clock(made.Expires))
+				s.line("%s sends it to the assistant in a direct message, until %s: that account is theirs then",
+					inert.Line(made.Person.Name), clock(made.Expires))
 				if len(made.Channels) == 0 {
 					s.line("%s this home has no channel where it could be sent: %s", s.yellow("note:"), a.command("sallyport channel add --help"))
 				} else {
@@ -142,7 +145,8 @@ func newPersonUnlinkCommand(a *app) *cobra.Command {
 	return a.remote("unlink ACCOUNT", "take an account from the person who has it",
 		`Takes an account, PLATFORM:ACCOUNT, from the person who has it. Whoever writes from it is a stranger
 then. The account that the home was made with stays its owner's.`,
-		"  sallyport person unlink telegram:4711\n  sallyport person unlink terminal:1001", exactly("ACCOUNT"), func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport person unlink telegram:4711\n  sallyport person unlink terminal:1001", exactly("ACCOUNT"),
+		func(ctx context.Context, c *client.Client, words []string) error {
 			return tell(ctx, a, c, api.AccountUnlink, api.Unlink{Identity: words[0]}, func(s sheet, p api.Person) {
 				s.line("%s is not %s any more", inert.Line(words[0]), inert.Line(p.Name))
 			})

@@ -13,7 +13,8 @@ import (
 
 func newRefuseCommand(a *app) *cobra.Command {
 	var reason string
-	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "refuse a change that waits, and say why", `Ends a change that waits for approval, with the reason that you give. Nothing lands, and no file of
+	cmd := a.cmd("refuse APPROVAL|CHANGE --reason TEXT", "refuse a change that waits, and say why",
+		`Ends a change that waits for approval, with the reason that you give. Nothing lands, and no file of
 yours changes. The reason is in the audit, and whoever asked for the change reads it.
 
 The work is kept in the home's own copy of the repository. "sallyport resume IDENTITY" lets its

@@ -86,7 +86,8 @@ func releaseProblem(f release.Folder, err error) error {
 }
 
 func newReleaseListCommand(a *app) *cobra.Command {
-	return a.cmd("list", "list the kept versions of the host's programs, the newest first", `Lists the releases of the home, the newest first: the beginning of the digest, build, schema of the
+	return a.cmd("list", "list the kept versions of the host's programs, the newest first",
+		`Lists the releases of the home, the newest first: the beginning of the digest, build, schema of the
 database, when it was built, and which one is current, which previous and which on trial. It reads
 what each says of itself; "sallyport release show" compares the files.
 
@@ -129,7 +130,8 @@ func printReleases(a *app, rows []kept, damage error) error {
 }
 
 func newReleaseShowCommand(a *app) *cobra.Command {
-	return a.cmd("show RELEASE", "show one version of the host's programs, and whether it is whole", `Shows a release and reads every file of it: a release is whole if each is as it was put there, and
+	return a.cmd("show RELEASE", "show one version of the host's programs, and whether it is whole",
+		`Shows a release and reads every file of it: a release is whole if each is as it was put there, and
 nothing else lies beside them. Only a release that is whole is ever started. RELEASE is a digest, of
 which the first 12 digits are enough, or one of the words current and previous.
 
@@ -202,14 +204,16 @@ func wholeDigest(f release.Folder, word string) (string, error) {
 	case len(found) == 0:
 		return "", problem.Errorf(problem.NotFound, "sallyport release list", "no release begins with %q", word)
 	case len(found) > 1:
-		return "", problem.Errorf(problem.Usage, "sallyport release list", "%q begins %d releases: %s", word, len(found), strings.Join(found[:min(len(found), namedMax)], ", "))
+		return "", problem.Errorf(problem.Usage, "sallyport release list", "%q begins %d releases: %s", word, len(found),
+			strings.Join(found[:min(len(found), namedMax)], ", "))
 	}
 	return found[0], nil
 }
 
 func newReleasePruneCommand(a *app) *cobra.Command {
 	keep := releasesKept
-	cmd := a.cmd("prune", "remove old versions of the host's programs", `Removes old releases. The newest five stay, or as many as --keep says. The current one, the previous
+	cmd := a.cmd("prune", "remove old versions of the host's programs",
+		`Removes old releases. The newest five stay, or as many as --keep says. The current one, the previous
 one and those of a change that is on trial always stay. A release that says nothing of itself that
 can be read is removed, too: it can never be started. So is what a crash has left of one that was
 being put there. A change that waits with a release that was removed has to be asked for anew.

@@ -19,7 +19,8 @@ func oneIdentity(words []string) error {
 	}
 	_, err := id.ParseSession(words[0])
 	if err != nil && id.KindOf(words[0]) == "change" {
-		return problem.Errorf(problem.Usage, "sallyport change resume "+inert.Path(words[0]), "%q is a change; resume takes the identity of a session (sh-1a2b3)", words[0])
+		return problem.Errorf(problem.Usage, "sallyport change resume "+inert.Path(words[0]),
+			"%q is a change; resume takes the identity of a session (sh-1a2b3)", words[0])
 	}
 	return err
 }
@@ -30,7 +31,8 @@ func executionMode(mode, next string) error {
 	case "", api.Interactive:
 		return nil
 	case api.Deterministic:
-		return problem.Errorf(problem.Usage, next, "--execution-mode deterministic is refused: an agent or a command edits files as it works, and only the interactive mode can watch that")
+		return problem.Errorf(problem.Usage, next,
+			"--execution-mode deterministic is refused: an agent or a command edits files as it works, and only the interactive mode can watch that")
 	}
 	return problem.Errorf(problem.Usage, next, "--execution-mode %q is none of %s, %s", mode, api.Deterministic, api.Interactive)
 }
@@ -38,7 +40,8 @@ func executionMode(mode, next string) error {
 func newResumeCommand(a *app) *cobra.Command {
 	var mode string
 	var output bool
-	cmd := a.cmd("resume IDENTITY", "let the agent of a change that has ended or stands still go on", `Lets the agent of a session go on, also when its change has failed, was cancelled or was refused. If
+	cmd := a.cmd("resume IDENTITY", "let the agent of a change that has ended or stands still go on",
+		`Lets the agent of a session go on, also when its change has failed, was cancelled or was refused. If
 it was paused or blocked, it goes on from there. Otherwise a new run begins with the session's
 identity, its transcript and its last tree. The key of the agent's model is read from your
 environment. A change of what a group runs is asked for anew in its conversation once it has ended.

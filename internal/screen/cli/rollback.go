@@ -41,7 +41,8 @@ type rollbackFlags struct {
 func newRollbackCommand(a *app) *cobra.Command {
 	var f rollbackFlags
 	var cmd *cobra.Command
-	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID | --list", "undo what has landed, or return files of a change to an earlier state", rollbackLong,
+	cmd = a.cmd("rollback CHANGE [--file PATH… | --smart] | --checkpoint ID | --list",
+		"undo what has landed, or return files of a change to an earlier state", rollbackLong,
 		`  sallyport rollback chg-1a2b3c4d
   sallyport rollback chg-1a2b3c4d --approve yes --reason "breaks the build"
   sallyport rollback --checkpoint ckpt-002-0123abcd

@@ -75,7 +75,8 @@ func pointsOf(ctx context.Context, c *client.Client, f api.Filter) ([]point, err
 		if l == nil || l.Commit == "" || l.Paths == 0 || l.Ended == nil || d.Change.State != r.State {
 			continue
 		}
-		all = append(all, point{Change: r.ID, State: r.State, Landed: *l.Ended, Repo: r.Repo, Branch: l.Branch, Commit: l.Commit, Paths: l.Paths, Text: r.Text, wish: wish(r)})
+		all = append(all, point{Change: r.ID, State: r.State, Landed: *l.Ended, Repo: r.Repo, Branch: l.Branch, Commit: l.Commit,
+			Paths: l.Paths, Text: r.Text, wish: wish(r)})
 	}
 	slices.SortStableFunc(all, func(a, b point) int { return b.Landed.Compare(a.Landed) }) // asked for first may land last
 	return all[:min(len(all), pointsMax)], nil

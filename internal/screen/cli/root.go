@@ -59,34 +59,46 @@ func addCommands(a *app, root *cobra.Command) {
 	}
 	add("Talk with an assistant:",
 		newChatCommand(a),
-		group("group", "the assistants of a home", groupLong, newGroupListCommand(a), newGroupShowCommand(a), newGroupCreateCommand(a), newGroupCommitCommand(a), newGroupDriftCommand(a), follows(newGroupRefreshCommand(a)), newGroupPromoteCommand(a),
+		group("group", "the assistants of a home", groupLong, newGroupListCommand(a), newGroupShowCommand(a), newGroupCreateCommand(a),
+			newGroupCommitCommand(a), newGroupDriftCommand(a), follows(newGroupRefreshCommand(a)), newGroupPromoteCommand(a),
 			group("memory", "what a group's agent has written", memoryLong, newGroupMemoryClearCommand(a))),
-		group("session", "the agents at their work, of groups and of changes", sessionLong, newSessionListCommand(a), newSessionShowCommand(a), newSessionLogCommand(a), newSessionStopCommand(a), newSessionForgetCommand(a)),
-		group("message", "what was said to groups, and what became of it", messageLong, newMessageListCommand(a), newMessageShowCommand(a), newMessageRetryCommand(a)),
+		group("session", "the agents at their work, of groups and of changes", sessionLong, newSessionListCommand(a),
+			newSessionShowCommand(a), newSessionLogCommand(a), newSessionStopCommand(a), newSessionForgetCommand(a)),
+		group("message", "what was said to groups, and what became of it", messageLong, newMessageListCommand(a),
+			newMessageShowCommand(a), newMessageRetryCommand(a)),
 		group("schedule", "what groups do at a time", scheduleLong, newScheduleListCommand(a), newScheduleAddCommand(a), newScheduleRemoveCommand(a)),
-		group("person", "who may talk with assistants, and decide", personLong, newPersonListCommand(a), newPersonShowCommand(a), newPersonAddCommand(a), newPersonLinkCommand(a), newPersonUnlinkCommand(a), newPersonRoleCommand(a), newPersonRemoveCommand(a)),
-		group("channel", "the platforms on which people talk with groups", channelLong, newChannelAddCommand(a), newChannelListCommand(a), newChannelShowCommand(a), newChannelRemoveCommand(a)),
-		group("wiring", "which groups hear which conversations", wiringLong, newWiringListCommand(a), newWiringSetCommand(a), newWiringRemoveCommand(a), newWiringPolicyCommand(a), newWiringImportCommand(a)),
+		group("person", "who may talk with assistants, and decide", personLong, newPersonListCommand(a), newPersonShowCommand(a),
+			newPersonAddCommand(a), newPersonLinkCommand(a), newPersonUnlinkCommand(a), newPersonRoleCommand(a), newPersonRemoveCommand(a)),
+		group("channel", "the platforms on which people talk with groups", channelLong, newChannelAddCommand(a), newChannelListCommand(a),
+			newChannelShowCommand(a), newChannelRemoveCommand(a)),
+		group("wiring", "which groups hear which conversations", wiringLong, newWiringListCommand(a), newWiringSetCommand(a),
+			newWiringRemoveCommand(a), newWiringPolicyCommand(a), newWiringImportCommand(a)),
 		newServeCommand(a))
 	add("Let an agent work:",
 		newInitCommand(a), follows(newRunCommand(a)), follows(newResumeCommand(a)),
 		group("agent", "which agents there are, and whether one works", agentLong, newAgentListCommand(a), newAgentTestCommand(a)),
 		group("change", "look at a change, or act on it", changeLong,
-			newChangeListCommand(a), newChangeShowCommand(a), follows(newChangeWatchCommand(a)), newChangeDiffCommand(a), newChangeLogCommand(a), newChangeTellCommand(a), newChangeReworkCommand(a), newChangePauseCommand(a), newChangeResumeCommand(a),
-			follows(newChangeRedoCommand(a)), follows(newChangeCancelCommand(a)), newChangeShellCommand(a), newChangeExportCommand(a), newChangeBranchCommand(a)),
+			newChangeListCommand(a), newChangeShowCommand(a), follows(newChangeWatchCommand(a)), newChangeDiffCommand(a),
+			newChangeLogCommand(a), newChangeTellCommand(a), newChangeReworkCommand(a), newChangePauseCommand(a), newChangeResumeCommand(a),
+			follows(newChangeRedoCommand(a)), follows(newChangeCancelCommand(a)), newChangeShellCommand(a), newChangeExportCommand(a),
+			newChangeBranchCommand(a)),
 		group("checkpoint", "the recorded states of a change's work", checkpointLong,
 			newCheckpointListCommand(a), newCheckpointShowCommand(a), newCheckpointDiffCommand(a), newCheckpointExportCommand(a), newCheckpointNowCommand(a)))
 	add("Decide what lands and what stays:",
 		newStatusCommand(a), follows(newApproveCommand(a)), newRefuseCommand(a), follows(newConfirmCommand(a)), follows(newRollbackCommand(a)),
 		group("approval", "what waits for your yes or no", approvalLong, newApprovalListCommand(a), newApprovalShowCommand(a)),
-		group("target", "how your code is restarted and probed once a change has landed", targetLong, newTargetShowCommand(a), newTargetTrustCommand(a), newTargetDistrustCommand(a)))
+		group("target", "how your code is restarted and probed once a change has landed", targetLong, newTargetShowCommand(a),
+			newTargetTrustCommand(a), newTargetDistrustCommand(a)))
 	add("Look after it:",
 		newDoctorCommand(a), newStatsCommand(a), newGCCommand(a), follows(newUpgradeCommand(a)), newUninstallCommand(a),
-		group("audit", "who did what and when, and whether that record is whole", auditLong, newAuditListCommand(a), newAuditVerifyCommand(a), newAuditExportCommand(a)),
-		group("release", "the kept versions of sallyport's own programs", releaseLong, newReleaseListCommand(a), newReleaseShowCommand(a), newReleasePruneCommand(a)),
+		group("audit", "who did what and when, and whether that record is whole", auditLong, newAuditListCommand(a),
+			newAuditVerifyCommand(a), newAuditExportCommand(a)),
+		group("release", "the kept versions of sallyport's own programs", releaseLong, newReleaseListCommand(a), newReleaseShowCommand(a),
+			newReleasePruneCommand(a)),
 		group("service", "a home that systemd serves", serviceLong, newServiceInstallCommand(a), newServiceRemoveCommand(a)),
 		group("secret", "secrets in your own files", secretLong, newSecretScanCommand(a)),
-		group("daemon", "the process that does the work of a home", daemonLong, newDaemonStartCommand(a), newDaemonStopCommand(a), newDaemonStatusCommand(a), newDaemonRunCommand(a), newDaemonRevertCommand(a)))
+		group("daemon", "the process that does the work of a home", daemonLong, newDaemonStartCommand(a), newDaemonStopCommand(a),
+			newDaemonStatusCommand(a), newDaemonRunCommand(a), newDaemonRevertCommand(a)))
 	root.AddCommand(newVersionCommand(a))
 }
 

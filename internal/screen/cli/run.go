@@ -64,7 +64,8 @@ type runFlags struct {
 
 func newRunCommand(a *app) *cobra.Command {
 	var f runFlags
-	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]", "let an agent or a program work on a copy, and land what you approve", runLong,
+	cmd := a.cmd("run [flags] REQUEST | run --request TEXT [flags] -- COMMAND [ARG…]",
+		"let an agent or a program work on a copy, and land what you approve", runLong,
 		`  sallyport run --agent codex "make the tests pass" --check "go test ./..."
   sallyport run --agent api --model claude-sonnet-4-5 --egress registries "update the dependencies"
   sallyport run --agent 'acp:my-agent --acp' --egress docs.example.org "explain the parser in its README"
@@ -78,14 +79,17 @@ func newRunCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // COMMAND's own flags are not ours, also when -- was forgotten
 	flags.StringVar(&f.request.Agent, "agent", "", "who does it: `NAME` (see sallyport agent list), or 'acp:CMD' (default: as the repository says)")
-	flags.StringVar(&f.request.Model, "model", "", "ask this model, by the name that its endpoint knows: `NAME` (default: as the home says, or the agent itself)")
-	flags.StringArrayVar(&f.request.Egress, "egress", nil, "`HOST` that the agent may reach; *.HOST for all below it; registries for where packages come from; repeatable")
+	flags.StringVar(&f.request.Model, "model", "",
+		"ask this model, by the name that its endpoint knows: `NAME` (default: as the home says, or the agent itself)")
+	flags.StringArrayVar(&f.request.Egress, "egress", nil,
+		"`HOST` that the agent may reach; *.HOST for all below it; registries for where packages come from; repeatable")
 	flags.StringVar(&f.repo, "repo", "", "`DIR` inside the repository (default: where you stand)")
 	flags.StringVar(&f.request.Text, "request", "", "what you want, in words: `TEXT`")
 	flags.StringArrayVar(&f.request.Allow, "allow", nil, "`GLOB` of paths that may change; repeatable (default: all)")
 	flags.StringArrayVar(&f.request.Forbid, "forbid", nil, "`GLOB` of paths that may not change; repeatable")
 	flags.StringArrayVar(&f.request.Checks, "check", nil, "shell `COMMAND` that must succeed on the proposed tree, in a sandbox; repeatable")
-	flags.StringArrayVar(&f.request.Setup, "setup", nil, "shell `COMMAND` that installs what the project needs, such as 'npm ci'; it runs in a sandbox that reaches package registries, once for each lock file; agent and checks find what it leaves at paths that git ignores, and in the caches of Go, pip, Cargo, Maven, Gradle, NuGet, Composer and ~/.cache, but nothing else of its home folder; repeatable")
+	flags.StringArrayVar(&f.request.Setup, "setup", nil,
+		"shell `COMMAND` that installs what the project needs, such as 'npm ci'; it runs in a sandbox that reaches package registries, once for each lock file; agent and checks find what it leaves at paths that git ignores, and in the caches of Go, pip, Cargo, Maven, Gradle, NuGet, Composer and ~/.cache, but nothing else of its home folder; repeatable")
 	flags.StringArrayVar(&f.request.Shares, "share", nil, "`DIR` that the program may read; repeatable")
 	flags.StringArrayVar(&f.request.Profiles, "profile", nil, "tool chain `NAME` whose module cache the program may read: go, node, python; repeatable")
 	flags.BoolVar(&f.request.IncludeDirty, "include-dirty", false, "take your uncommitted changes along into the copy")
@@ -97,8 +101,10 @@ func newRunCommand(a *app) *cobra.Command {
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")
 	flags.StringVar(&f.replay, "replay", "", "play the YAML script in `FILE` instead of running COMMAND, as the demo does")
-	flags.StringVar(&f.request.Strategy, "strategy", "", "what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint); default: as the rules say")
-	flags.BoolVar(&f.request.Messages, "messages", false, "COMMAND reads messages, one JSON object a line, on its standard input, and may answer (docs/protocol.md)")
+	flags.StringVar(&f.request.Strategy, "strategy", "",
+		"what becomes of work that breaks a rule: `NAME`, direct_worktree (it stays, and the agent corrects it) or shadow_workspace (everything returns to the last valid checkpoint); default: as the rules say")
+	flags.BoolVar(&f.request.Messages, "messages", false,
+		"COMMAND reads messages, one JSON object a line, on its standard input, and may answer (docs/protocol.md)")
 	flags.StringVar(&f.plan, "plan", "", "read allowed_areas and forbidden_areas of this change from a YAML `FILE`; --forbid adds to it")
 	flags.StringVar(&f.request.ExecutionMode, "execution-mode", "", "`MODE`: interactive is the only one for an agent or a COMMAND; deterministic is refused")
 	flags.BoolVar(&f.output, "output", false, "show the program's output while it works")
@@ -189,7 +195,8 @@ func (f *runFlags) takeRequest(a *app, cmd *cobra.Command, args []string) (comma
 		if f.request.Agent == "" && f.replay == "" {
 			return nil, problem.Errorf(problem.Usage, correctedLine(a, args), "put -- before the command %q, so that its flags are its own", args[0])
 		}
-		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "--request says what you want, and %q is on the line too; give one of the two", args[0])
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help",
+			"--request says what you want, and %q is on the line too; give one of the two", args[0])
 	}
 	f.request.Text = args[0]
 	if err := flags.Parse(args[1:]); err != nil {
@@ -205,7 +212,8 @@ func (f *runFlags) takeRequest(a *app, cmd *cobra.Command, args []string) (comma
 			rest = rest[:at]
 		}
 		words := append([]string{f.request.Text}, rest...)
-		return nil, problem.Errorf(problem.Usage, "sallyport run --help", "what you want is more than one word; put all of it in quotes: %q", strings.Join(words, " "))
+		return nil, problem.Errorf(problem.Usage, "sallyport run --help",
+			"what you want is more than one word; put all of it in quotes: %q", strings.Join(words, " "))
 	case dash == 0:
 		return rest, nil
 	}
@@ -229,11 +237,13 @@ func (f *runFlags) nameAgent(ctx context.Context, getenv func(string) string, c 
 func (f *runFlags) agent(args []string) error {
 	switch {
 	case f.request.Agent != "" && (f.replay != "" || len(args) > 0):
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--agent %q and a COMMAND or --replay cannot be used together; give one of them", f.request.Agent)
+		return problem.Errorf(problem.Usage, "sallyport run --help",
+			"--agent %q and a COMMAND or --replay cannot be used together; give one of them", f.request.Agent)
 	case f.replay == "" && len(args) == 0:
 		return nil // the one that is named, or the repository's own
 	case f.replay != "" && len(args) > 0:
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--replay %q and the COMMAND %q cannot be used together; give one of them", f.replay, args[0])
+		return problem.Errorf(problem.Usage, "sallyport run --help",
+			"--replay %q and the COMMAND %q cannot be used together; give one of them", f.replay, args[0])
 	case f.replay == "":
 		f.request.Agent, f.request.Argv = "command", args
 		return nil
@@ -275,7 +285,8 @@ func (f *runFlags) planned(dir string) error {
 		return err
 	}
 	if len(plan.AllowedAreas) > 0 && len(f.request.Allow) > 0 {
-		return problem.Errorf(problem.Usage, "sallyport run --help", "--allow and the allowed_areas of --plan %q both say what may change; give one of them", f.plan)
+		return problem.Errorf(problem.Usage, "sallyport run --help",
+			"--allow and the allowed_areas of --plan %q both say what may change; give one of them", f.plan)
 	}
 	f.request.Allow = append(f.request.Allow, config.Strings(plan.AllowedAreas)...)
 	f.request.Forbid = append(f.request.Forbid, config.Strings(plan.ForbiddenAreas)...)

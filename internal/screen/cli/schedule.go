@@ -90,7 +90,8 @@ zone. Where the clock changes, each time of a day has one run. A run that was mi
 nothing ran, is not made up for more than once.`,
 		`  sallyport schedule add echo "Remind me of the meeting" --at "2026-05-01 09:00"
   sallyport schedule add helper "What is new in my inbox?" --cron "0 9 * * *"
-  sallyport schedule add helper "Look at the build" --every 24h --at "2026-05-01 18:00"`, takes(api.CheckGroup, "GROUP", "TEXT"), func(ctx context.Context, c *client.Client, words []string) error {
+  sallyport schedule add helper "Look at the build" --every 24h --at "2026-05-01 18:00"`, takes(api.CheckGroup, "GROUP", "TEXT"),
+		func(ctx context.Context, c *client.Client, words []string) error {
 			if in.At == "" && in.Cron == "" && in.Interval == "" {
 				return problem.Errorf(problem.Usage, "sallyport schedule add --help", "when? give --at TIME, --cron or --every")
 			}

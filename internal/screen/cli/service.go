@@ -53,7 +53,8 @@ type told struct {
 
 func newServiceInstallCommand(a *app) *cobra.Command {
 	var user, only bool
-	cmd := a.cmd("install [HOME]", "have systemd serve a home, from the start of the machine on", `Writes a unit of systemd that runs "sallyport serve HOME" with this program, and has systemd start
+	cmd := a.cmd("install [HOME]", "have systemd serve a home, from the start of the machine on",
+		`Writes a unit of systemd that runs "sallyport serve HOME" with this program, and has systemd start
 it now, at each start of the machine, and again whenever it ended. As root it is a unit of the
 machine; with --user it is one of your own systemd. The unit gets your PATH, HOME and language, so
 that agents are found as you find them.
@@ -89,7 +90,8 @@ A service of your own runs while you are logged in. "loginctl enable-linger" has
 
 func newServiceRemoveCommand(a *app) *cobra.Command {
 	var user bool
-	cmd := a.cmd("remove [HOME]", "have systemd serve a home no longer", `Has systemd stop the service of a home, and removes its unit. The home stays, and the next command
+	cmd := a.cmd("remove [HOME]", "have systemd serve a home no longer",
+		`Has systemd stop the service of a home, and removes its unit. The home stays, and the next command
 that needs it starts a daemon as before. A file that sallyport has not written is left alone. Where
 there is no service, that is said and nothing is done.`,
 		`  sudo sallyport service remove /srv/sallyport
@@ -169,7 +171,8 @@ func (a *app) userUnits() (string, error) {
 	case filepath.IsAbs(home):
 		return filepath.Join(home, ".config", "systemd", "user"), nil
 	}
-	return "", problem.Errorf(problem.Usage, "sallyport service install --help", "HOME is %q, so it is not known where your own units lie; set HOME to the folder of your files", home)
+	return "", problem.Errorf(problem.Usage, "sallyport service install --help",
+		"HOME is %q, so it is not known where your own units lie; set HOME to the folder of your files", home)
 }
 
 // writable refuses where a unit of the machine cannot be written.
@@ -177,7 +180,8 @@ func (s service) writable(verb string) error {
 	if s.user || s.Root {
 		return nil
 	}
-	return problem.Errorf(problem.Denied, "sallyport service "+verb+" --user "+inert.Path(s.home), "a unit of the machine is root's: run this as root, or take one of your own systemd with --user")
+	return problem.Errorf(problem.Denied, "sallyport service "+verb+" --user "+inert.Path(s.home),
+		"a unit of the machine is root's: run this as root, or take one of your own systemd with --user")
 }
 
 // lies returns the unit as it lies there; "" if none does. One that sallyport has not written is an error.

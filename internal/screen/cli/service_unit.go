@@ -27,7 +27,8 @@ type unit struct {
 func (u unit) name() (string, error) {
 	name := "sallyport-" + unitEscape(u.home) + ".service"
 	if len(name) > unitNameMax {
-		return "", problem.Errorf(problem.Usage, "sallyport service install --help", "the path of the home %q is too long for the name of a unit: that has %d bytes, and systemd takes %d", u.home, len(name), unitNameMax)
+		return "", problem.Errorf(problem.Usage, "sallyport service install --help",
+			"the path of the home %q is too long for the name of a unit: that has %d bytes, and systemd takes %d", u.home, len(name), unitNameMax)
 	}
 	return name, nil
 }
@@ -56,20 +57,23 @@ func unitEscape(path string) string {
 // unitQuote writes a word so that systemd reads exactly it, in a command or as a variable.
 func unitQuote(what, word string) (string, error) {
 	if !utf8.ValidString(word) || strings.ContainsFunc(word, unicode.IsControl) {
-		return "", problem.Errorf(problem.Usage, "sallyport service install --help", "%s %q holds what no unit of systemd can: a line break, another control character, or no valid UTF-8", what, word)
+		return "", problem.Errorf(problem.Usage, "sallyport service install --help",
+			"%s %q holds what no unit of systemd can: a line break, another control character, or no valid UTF-8", what, word)
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(word) + `"`, nil
 }
 
-// text is the whole unit. The colon before the program says that no $ of a path is a variable. The keeper that it starts is what ends a daemon and starts another: so systemd starts the keeper
-// again for ever, leaves what else runs to it, and lets it have the control groups below.
+// text is the whole unit. The colon before the program says that no $ of a path is a variable. The keeper that it starts is what ends a
+// daemon and starts another: so systemd starts the keeper again for ever, leaves what else runs to it, and lets it have the control groups
+// below.
 func (u unit) text() (string, error) {
 	program, err := unitQuote("the program", u.self)
 	if err != nil {
 		return "", err
 	}
 	if strings.ContainsAny(u.self, `"'\`) {
-		return "", problem.Errorf(problem.Usage, "sallyport service install --help", "systemd starts no program whose path has a quote or a backslash in it: %q; install sallyport elsewhere", u.self)
+		return "", problem.Errorf(problem.Usage, "sallyport service install --help",
+			"systemd starts no program whose path has a quote or a backslash in it: %q; install sallyport elsewhere", u.self)
 	}
 	home, err := unitQuote("the home", u.home)
 	if err != nil {

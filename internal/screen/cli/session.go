@@ -39,7 +39,8 @@ one came. The sessions of changes are listed by "sallyport change show CHANGE".`
 			}
 			now := time.Now()
 			return table(a.Out, "CHAT\tGROUP\tPLATFORM\tSESSION\tSTATE\tTURNS\tWAITING\tDEAD\tLAST MESSAGE", rows, func(t io.Writer, r api.Chat) {
-				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Group, inert.Line(r.Platform), dash(r.Session), chatState(r), r.Turns, r.Waiting, r.Dead, lastMessage(r, now))
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Group, inert.Line(r.Platform), dash(r.Session),
+					chatState(r), r.Turns, r.Waiting, r.Dead, lastMessage(r, now))
 			})
 		})
 	cmd.Flags().StringVar(&group, "group", "", "only chats with this `GROUP`")
@@ -69,7 +70,8 @@ func newSessionShowCommand(a *app) *cobra.Command {
 		`Shows a chat with a group: its agent, the tree of the group's files that its last session ran, its
 turns, the tool that is in flight, and what waits. SESSION is the id of a chat or the identity of a
 session. The session of a change is shown with the change.`,
-		"  sallyport session show cht-1a2b3c4d\n  sallyport session show echo-1a2b3 --json", oneSession, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport session show cht-1a2b3c4d\n  sallyport session show echo-1a2b3 --json", oneSession,
+		func(ctx context.Context, c *client.Client, words []string) error {
 			chat, change, err := whose(ctx, c, words[0])
 			if err != nil {
 				return err
@@ -162,7 +164,8 @@ func newSessionLogCommand(a *app) *cobra.Command {
 		`Shows the transcript of a session: what its agent printed, without secrets. A row of the agent's
 begins with |, one of sallyport's own with [sallyport]. At a terminal it opens in your pager. It
 works for the sessions of groups and of changes. With --json each recorded line is one JSON object.`,
-		"  sallyport session log echo-1a2b3\n  sallyport session log cht-1a2b3c4d --json", oneSession, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport session log echo-1a2b3\n  sallyport session log cht-1a2b3c4d --json", oneSession,
+		func(ctx context.Context, c *client.Client, words []string) error {
 			_, change, err := whose(ctx, c, words[0])
 			if err != nil {
 				return err
@@ -184,13 +187,15 @@ message wakes the agent anew, with all that it remembers.
 
 The session of a change is not ended by this: "sallyport change pause" and "sallyport change
 cancel" do that.`,
-		"  sallyport session stop cht-1a2b3c4d\n  sallyport session stop echo-1a2b3", oneSession, func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport session stop cht-1a2b3c4d\n  sallyport session stop echo-1a2b3", oneSession,
+		func(ctx context.Context, c *client.Client, words []string) error {
 			_, change, err := whose(ctx, c, words[0])
 			if err != nil {
 				return err
 			}
 			if change != "" {
-				return problem.Errorf(problem.Usage, "sallyport change pause "+change, "the session %s works for the change %s, and is not ended by this", words[0], change)
+				return problem.Errorf(problem.Usage, "sallyport change pause "+change,
+					"the session %s works for the change %s, and is not ended by this", words[0], change)
 			}
 			return tell(ctx, a, c, api.ChatStop, words[0], func(s sheet, done api.Stopped) {
 				if done.Stopped {
@@ -216,7 +221,8 @@ session at rest ends. While the agent is at work nothing happens, and the messag
 Exit status: 0 also when you said no, and nothing was removed.`,
 		"  sallyport session forget cht-1a2b3c4d\n  sallyport session forget echo-1a2b3 --yes", oneSession, func(cmd *cobra.Command, words []string) error {
 			if !yes && !a.canAsk() {
-				return problem.Errorf(problem.Usage, "sallyport session forget "+words[0]+" --yes", "nobody can be asked here whether the session of %s may be forgotten: say --yes", words[0])
+				return problem.Errorf(problem.Usage, "sallyport session forget "+words[0]+" --yes",
+					"nobody can be asked here whether the session of %s may be forgotten: say --yes", words[0])
 			}
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -227,7 +233,8 @@ Exit status: 0 also when you said no, and nothing was removed.`,
 				return err
 			}
 			if change != "" {
-				return problem.Errorf(problem.Usage, "sallyport change redo "+change, "the session %s works for the change %s, which can be made anew instead", words[0], change)
+				return problem.Errorf(problem.Usage, "sallyport change redo "+change,
+					"the session %s works for the change %s, which can be made anew instead", words[0], change)
 			}
 			if !yes && chat.Session != "" && !a.sure(fmt.Sprintf("remove all that the agent of %s knows of the chat %s?", chat.Group, chat.ID)) {
 				a.sheet(a.Out).line("nothing was removed")

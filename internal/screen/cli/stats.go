@@ -40,7 +40,8 @@ reads them; docs/metrics.md explains each.`,
 				change = string(ref)
 			}
 			if prometheus && (change != "" || a.json) {
-				return problem.Errorf(problem.Usage, "sallyport stats --prometheus", "--prometheus goes with neither CHANGE nor --json: a scrape names no change")
+				return problem.Errorf(problem.Usage, "sallyport stats --prometheus",
+					"--prometheus goes with neither CHANGE nor --json: a scrape names no change")
 			}
 			c, err := a.connect(cmd.Context())
 			if err != nil {
@@ -75,7 +76,8 @@ func printStats(s sheet, v api.Stats) {
 		s.line("%-20s %8d", inert.Line(c.Name), c.Count)
 	}
 	s.line("sessions: %d running, %d waiting for a place", v.Running, v.Waiting)
-	s.line("held: %s on disk by all changes, %s of memory by the daemon, %s, %s", size(v.UpperBytes), size(v.ResidentBytes), count(v.Descriptors, "descriptor"), count(v.QueueDepth, "waiting event"))
+	s.line("held: %s on disk by all changes, %s of memory by the daemon, %s, %s", size(v.UpperBytes), size(v.ResidentBytes),
+		count(v.Descriptors, "descriptor"), count(v.QueueDepth, "waiting event"))
 	printSpending(s, v.Spending)
 	if v.Change != nil {
 		printFigures(s, *v.Change)
@@ -85,7 +87,8 @@ func printStats(s sheet, v api.Stats) {
 func printFigures(s sheet, f api.Figures) {
 	s.line("")
 	s.line("%s", s.bold(inert.Line(f.Change)))
-	s.line("  checkpoints  %d valid, %d invalid, %d skipped, %d not taken; the last took %s, the longest %s", f.Valid, f.Invalid, f.Skipped, f.Failed, milliseconds(f.LastMS), milliseconds(f.LongestMS))
+	s.line("  checkpoints  %d valid, %d invalid, %d skipped, %d not taken; the last took %s, the longest %s", f.Valid, f.Invalid,
+		f.Skipped, f.Failed, milliseconds(f.LastMS), milliseconds(f.LongestMS))
 	s.line("  pauses       %d, of them %d failed", f.Pauses, f.PausesFailed)
 	s.line("  reverts      %d", f.Reverts)
 	s.line("  events       %d, %d waiting; the longest took %s", f.Events, f.QueueDepth, milliseconds(f.EventLongestMS))

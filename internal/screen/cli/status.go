@@ -117,7 +117,8 @@ func restarted(s sheet, k *api.Keeper) string {
 	if k.Restarts == 0 {
 		return ""
 	}
-	return s.yellow(fmt.Sprintf("; the daemon was started again %s, last %s ago: %s", count(k.Restarts, "time"), duration(s.now.Sub(k.At).Truncate(time.Second)), inert.Line(k.Why)))
+	return s.yellow(fmt.Sprintf("; the daemon was started again %s, last %s ago: %s", count(k.Restarts, "time"),
+		duration(s.now.Sub(k.At).Truncate(time.Second)), inert.Line(k.Why)))
 }
 
 // holds says against whom a keeper holds a change of the host (SM-903).
@@ -138,7 +139,8 @@ func printHostChange(a *app, s sheet, h *api.HostChange) {
 		return
 	}
 	what := map[string]string{
-		"armed": "lands", "handed": "starts", "ready 1": "starts for the second time", "ready 2": "runs, and is about to ask", "asked": "asks whether it is to stay",
+		"armed": "lands", "handed": "starts", "ready 1": "starts for the second time", "ready 2": "runs, and is about to ask",
+		"asked":     "asks whether it is to stay",
 		"confirmed": "was confirmed, and is being finished", "back": "goes back: " + inert.Line(h.Why),
 	}[h.Step]
 	until := ""

@@ -163,7 +163,8 @@ func allEnded(rows []api.Change) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended. %s. %s", strings.Join(groups, "; "), strings.Join(slices.Sorted(maps.Keys(ways)), ", and "))
+	return problem.Errorf(problem.Conflict, next, "nothing is removed before every change has ended. %s. %s", strings.Join(groups, "; "),
+		strings.Join(slices.Sorted(maps.Keys(ways)), ", and "))
 }
 
 // printLeftovers shows what goes and what stays.

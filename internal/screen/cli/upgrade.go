@@ -83,7 +83,8 @@ func (a *app) unpack(word string) (folder string, done func(), err error) {
 	case info.IsDir():
 		return at, done, nil
 	case strings.HasSuffix(at, ".deb"):
-		return "", done, problem.Errorf(problem.Usage, "dpkg-deb --extract "+inert.Path(at)+" DIR", "a package is unpacked by hand: then upgrade from DIR/usr/lib/sallyport")
+		return "", done, problem.Errorf(problem.Usage, "dpkg-deb --extract "+inert.Path(at)+" DIR",
+			"a package is unpacked by hand: then upgrade from DIR/usr/lib/sallyport")
 	}
 	if folder, err = os.MkdirTemp("", "sallyport-upgrade-"); err != nil {
 		return "", done, problem.Errorf(problem.Unavailable, "df -h "+inert.Path(os.TempDir()), "%w", err)

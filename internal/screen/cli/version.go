@@ -9,7 +9,8 @@ import (
 )
 
 func newVersionCommand(a *app) *cobra.Command {
-	return a.cmd("version", "show which build of sallyport this is", `Shows the build of this program and the version of the protocol that it speaks with the daemon. The
+	return a.cmd("version", "show which build of sallyport this is",
+		`Shows the build of this program and the version of the protocol that it speaks with the daemon. The
 daemon may be of another build, as after an upgrade: "sallyport daemon status" says which.
 In JSON it also says which schema of the database this program has.`,
 		`  sallyport version

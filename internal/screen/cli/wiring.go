@@ -119,7 +119,8 @@ they are heard, and everybody who can write there can give the agent work.
 
 Who decides about every group that hears it may say that, too; who decides about one of them may
 make it strict. As another user of this machine: "sallyport --home DIR wiring policy …".`,
-		"  sallyport wiring policy cnv-1a2b3c4d strict", takes(parses(id.ParseConversation), "CONVERSATION", "POLICY"), func(ctx context.Context, c *client.Client, words []string) error {
+		"  sallyport wiring policy cnv-1a2b3c4d strict", takes(parses(id.ParseConversation), "CONVERSATION", "POLICY"),
+		func(ctx context.Context, c *client.Client, words []string) error {
 			return tell(ctx, a, c, api.WiringPolicy, api.SetPolicy{Conversation: words[0], Policy: words[1]}, printWired)
 		})
 }
@@ -139,7 +140,8 @@ trigger_rules as its pattern, of all senders; allowlisted becomes the same of kn
 replaces how its group heard that conversation.`,
 		`  sallyport wiring import old-wirings.jsonl
 
-  {"conversation": "libera:#team", "group": "ada", "response_scope": "triggered", "trigger_rules": "^!ada"}`, exactly("FILE"), func(ctx context.Context, c *client.Client, words []string) error {
+  {"conversation": "libera:#team", "group": "ada", "response_scope": "triggered", "trigger_rules": "^!ada"}`, exactly("FILE"),
+		func(ctx context.Context, c *client.Client, words []string) error {
 			rows, err := readOldWirings(a, words[0])
 			if err != nil {
 				return err

@@ -132,7 +132,8 @@ func (db *DB) fallBack(ctx context.Context, path string, schema int64, cause err
 		err = db.ops.Do("backup:restore", func() error { return overlay(ctx, db.path, path) })
 	}
 	if err != nil {
-		return problem.Errorf(problem.Unavailable, fmt.Sprintf("cp %s %s && rm -f %s %s", inert.Path(path), inert.Path(db.path), inert.Path(db.path+"-wal"), inert.Path(db.path+"-shm")),
+		return problem.Errorf(problem.Unavailable,
+			fmt.Sprintf("cp %s %s && rm -f %s %s", inert.Path(path), inert.Path(db.path), inert.Path(db.path+"-wal"), inert.Path(db.path+"-shm")),
 			"%w; sallyport could not put the database back either (%w); its copy from before is %q", cause, err, path)
 	}
 	return problem.Errorf(problem.Unavailable, "sallyport version",

@@ -25,7 +25,8 @@ func scanChange(row scanner, c *change.Row) error {
 	var raw, swap string
 	var created, moved, due, until sql.NullInt64
 	err := row.Scan(&c.ID, &c.State, &raw, &c.Base, &c.UID, &c.Attempts, &c.Problem, &c.Reason, &c.Next, &c.RevertedBy,
-		&c.Cancel, &c.Chosen, &c.From, &c.Identity, &c.Resumes, &c.Rollbacks, &created, &moved, &due, &c.Holder, &c.Fence, &until, &c.Outcome, &c.Blocked, &swap)
+		&c.Cancel, &c.Chosen, &c.From, &c.Identity, &c.Resumes, &c.Rollbacks, &created, &moved, &due, &c.Holder, &c.Fence, &until,
+		&c.Outcome, &c.Blocked, &swap)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,8 @@ func (t changes) AddChange(ctx context.Context, c change.Row) error {
 	_, err = t.write(ctx, "add-change", `INSERT INTO change (top, `+changeColumns+`)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.Request.Project.Top, c.ID, c.State, raw, c.Base, c.UID, c.Attempts, c.Problem, c.Reason, c.Next, c.RevertedBy,
-		c.Cancel, c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence, ms(c.Until), c.Outcome, c.Blocked, swap)
+		c.Cancel, c.Chosen, c.From, c.Identity, c.Resumes, c.Rollbacks, ms(c.Created), ms(c.Moved), ms(c.Due), c.Holder, c.Fence,
+		ms(c.Until), c.Outcome, c.Blocked, swap)
 	if duplicate(err) {
 		if strings.Contains(err.Error(), "change.swaps") {
 			return secondSwap(c, err)
@@ -67,7 +69,8 @@ func (t changes) AddChange(ctx context.Context, c change.Row) error {
 
 // secondSwap says that c would be the second open change of what its group runs.
 func secondSwap(c change.Row, err error) error {
-	return problem.Errorf(problem.Conflict, "sallyport group show "+c.Request.Group, "previous swap still pending — resolve it first: another change of what the group %s runs is open: %w", c.Request.Group, err)
+	return problem.Errorf(problem.Conflict, "sallyport group show "+c.Request.Group,
+		"previous swap still pending — resolve it first: another change of what the group %s runs is open: %w", c.Request.Group, err)
 }
 
 // swapOf is what an agent has proposed, as a column has it.

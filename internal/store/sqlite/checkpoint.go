@@ -53,7 +53,8 @@ func (t checkpoints) Checkpoint(ctx context.Context, id id.Checkpoint) (checkpoi
 	case err != nil:
 		return checkpoint.Checkpoint{}, fmt.Errorf("read checkpoint %q: %w", id, err)
 	case len(all) == 0:
-		return checkpoint.Checkpoint{}, problem.Errorf(problem.NotFound, "sallyport checkpoint list CHANGE", "there is no checkpoint %q in this home; a whole id is wanted, as sallyport checkpoint list names it", id)
+		return checkpoint.Checkpoint{}, problem.Errorf(problem.NotFound, "sallyport checkpoint list CHANGE",
+			"there is no checkpoint %q in this home; a whole id is wanted, as sallyport checkpoint list names it", id)
 	case len(all) > 1:
 		return checkpoint.Checkpoint{}, problem.Errorf(problem.Conflict, "sallyport checkpoint list "+string(all[0].Change),
 			"%q names a checkpoint of %q and one of %q", id, all[0].Change, all[1].Change)

@@ -188,7 +188,8 @@ func (t conversations) DropUnused(ctx context.Context, before time.Time) (n int6
 			AND NOT EXISTS (SELECT 1 FROM session WHERE subject = c.id) AND NOT EXISTS (SELECT 1 FROM usage WHERE subject = c.id)
 			AND NOT EXISTS (SELECT 1 FROM asked WHERE subject = c.id) AND id NOT IN (SELECT subject FROM question) LIMIT ?2)`,
 		`DELETE FROM subject WHERE id GLOB 'cht-*' AND NOT EXISTS (SELECT 1 FROM chat WHERE id = subject.id)`,
-		`DELETE FROM conversation WHERE id IN (SELECT id FROM conversation AS c WHERE created_at < ?1 AND ` + ofPlatforms + ` AND policy = '` + string(conversation.Request) + `'
+		`DELETE FROM conversation WHERE id IN (SELECT id FROM conversation AS c WHERE created_at < ?1 AND ` + ofPlatforms +
+			` AND policy = '` + string(conversation.Request) + `'
 			AND id NOT IN (SELECT conversation FROM chat) AND NOT EXISTS (SELECT 1 FROM intake WHERE conversation = c.id)
 			AND NOT EXISTS (SELECT 1 FROM wiring WHERE conversation = c.id) AND NOT EXISTS (SELECT 1 FROM pending WHERE conversation = c.id)
 			AND id NOT IN (SELECT direct FROM identity) LIMIT ?2)`,

@@ -75,7 +75,8 @@ func (t messages) Deliveries(ctx context.Context, channel string, status message
 
 // CountDeliveries counts those of a channel by status that wait, or came to their end since a time.
 func (t messages) CountDeliveries(ctx context.Context, channel string, since time.Time) (map[message.DeliveryStatus]int, error) {
-	n, err := counts[message.DeliveryStatus](ctx, t.queries, `SELECT status, count(*) FROM delivery WHERE channel = ? AND (ended_at IS NULL OR ended_at >= ?) GROUP BY status`, channel, ms(since))
+	n, err := counts[message.DeliveryStatus](ctx, t.queries,
+		`SELECT status, count(*) FROM delivery WHERE channel = ? AND (ended_at IS NULL OR ended_at >= ?) GROUP BY status`, channel, ms(since))
 	return n, doing(err, "count what leaves by %q", channel)
 }
 

@@ -40,20 +40,21 @@ func beginMasks() (run int64, end func()) {
 }
 
 func init() { // the driver has functions for all connections or for none
-	sqlite.MustRegisterFunction("sallyport_blank", &sqlite.FunctionImpl{NArgs: 3, Scalar: func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		run, _ := args[0].(int64)
-		w, _ := args[1].(string)
-		found, ok := runs.Load(run)
-		m, is := found.(*masks)
-		if !ok || !is {
-			return nil, problem.New(problem.Internal, "no blank copy is being made")
-		}
-		text, is := args[2].(string)
-		if !is { // NULL
-			return args[2], nil
-		}
-		return m.blank(way(w), text)
-	}})
+	sqlite.MustRegisterFunction("sallyport_blank",
+		&sqlite.FunctionImpl{NArgs: 3, Scalar: func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+			run, _ := args[0].(int64)
+			w, _ := args[1].(string)
+			found, ok := runs.Load(run)
+			m, is := found.(*masks)
+			if !ok || !is {
+				return nil, problem.New(problem.Internal, "no blank copy is being made")
+			}
+			text, is := args[2].(string)
+			if !is { // NULL
+				return args[2], nil
+			}
+			return m.blank(way(w), text)
+		}})
 }
 
 func (m *masks) blank(w way, text string) (string, error) {
@@ -148,8 +149,10 @@ func (m *masks) doc(text string) (string, error) {
 // keptUnder are the names in JSON under which stand ids, digests, states, and names that the host gives; what there has another form goes.
 var keptUnder = map[string]bool{
 	"kind": true, "state": true, "status": true, "trigger": true, "change": true, "landing": true, "person": true, "chat": true, "wish": true,
-	"subject": true, "question": true, "reverts": true, "promotes": true, "approve": true, "group": true, "agent": true, "class": true, "scope": true, "strategy": true, "isolation": true,
-	"handshake_state": true, "undoing": true, "oid": true, "head": true, "base": true, "tree": true, "new_tree": true, "new_commit": true, "checked": true, "commit": true, "parent": true,
+	"subject": true, "question": true, "reverts": true, "promotes": true, "approve": true, "group": true, "agent": true, "class": true,
+	"scope": true, "strategy": true, "isolation": true,
+	"handshake_state": true, "undoing": true, "oid": true, "head": true, "base": true, "tree": true, "new_tree": true, "new_commit": true,
+	"checked": true, "commit": true, "parent": true,
 	"digest": true, "policy": true, "target_digest": true, "boot": true, "mode": true, "op": true, "proposal": true,
 }
 

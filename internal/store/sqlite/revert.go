@@ -176,6 +176,7 @@ func (r *reverting) replace(ctx context.Context, why error) (done Reverted, err 
 		return whole.Sync(folder)
 	})
 	return Reverted{Done: true, Unread: to, Lost: to == "", Left: []string{
-		fmt.Sprintf("all that was written since the snapshot: %v", why), "link codes: whether one was used up cannot be known, so whoever waits for one needs a new one",
+		fmt.Sprintf("all that was written since the snapshot: %v", why),
+		"link codes: whether one was used up cannot be known, so whoever waits for one needs a new one",
 	}}, err
 }

@@ -37,7 +37,8 @@ func (t trusts) Trust(ctx context.Context, repository string) (trust.Trust, bool
 	what := fmt.Sprintf("read the trust in the target of %q", repository)
 	var words string
 	var at sql.NullInt64
-	ok, err := t.one(ctx, `SELECT digest, words, by_name, by_uid, at FROM trust WHERE repository = ?`, []any{repository}, &tr.Digest, &words, &tr.By, &tr.UID, &at)
+	ok, err := t.one(ctx, `SELECT digest, words, by_name, by_uid, at FROM trust WHERE repository = ?`, []any{repository}, &tr.Digest,
+		&words, &tr.By, &tr.UID, &at)
 	if err != nil || !ok {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", what, err)

@@ -91,7 +91,8 @@ func (t wirings) PendingOf(ctx context.Context, about wiring.About, where id.Con
 
 // PendingQuestions returns the questions of a channel, or all.
 func (t wirings) PendingQuestions(ctx context.Context, channel string) ([]id.Question, error) {
-	all, err := rows(ctx, t.queries, value[id.Question], `SELECT question FROM pending WHERE ?1 = '' OR conversation IN (SELECT id FROM conversation WHERE platform = ?1) ORDER BY created_at, question`, channel)
+	all, err := rows(ctx, t.queries, value[id.Question],
+		`SELECT question FROM pending WHERE ?1 = '' OR conversation IN (SELECT id FROM conversation WHERE platform = ?1) ORDER BY created_at, question`, channel)
 	return all, doing(err, "list what waits for a decision")
 }
 

@@ -40,7 +40,8 @@ func (s *suite) addApproval(p proposal.Proposal) (a approval.Approval) {
 
 // yes says yes to a, as its card was read.
 func yes(a approval.Approval, p proposal.Proposal) approval.Saying {
-	return approval.Saying{ID: a.ID, Read: a.Digest, Current: p, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(20), Message: "say <this>", Unsigned: true}
+	return approval.Saying{ID: a.ID, Read: a.Digest, Current: p, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(20),
+		Message: "say <this>", Unsigned: true}
 }
 
 func testApprovals(t *testing.T, s *suite) {
@@ -113,7 +114,8 @@ func testApprovals(t *testing.T, s *suite) {
 	})
 	refused := s.addApproval(s.addProposal(c.ID, 3))
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		err := approval.Refuse(ctx, tx, approval.Saying{ID: refused.ID, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(31)}, "not like \x1b this")
+		err := approval.Refuse(ctx, tx, approval.Saying{ID: refused.ID, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine,
+			At: at(31)}, "not like \x1b this")
 		got, err2 := tx.Approval(ctx, refused.ID)
 		if got.Decision != approval.Refused || got.Reason != "not like \x1b this" || *got.By != alice {
 			t.Errorf("refused: %+v", got)
@@ -132,7 +134,8 @@ func testDecideRace(t *testing.T, s *suite) {
 		wg.Go(func() {
 			err := s.db.InTx(t.Context(), func(tx store.Tx) error {
 				if n%2 == 0 {
-					return approval.Refuse(t.Context(), tx, approval.Saying{ID: a.ID, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(n)}, "")
+					return approval.Refuse(t.Context(), tx,
+						approval.Saying{ID: a.ID, Need: ours.Need(), By: alice, Via: approval.ViaCommandLine, At: at(n)}, "")
 				}
 				return approval.Record(t.Context(), tx, yes(a, p))
 			})

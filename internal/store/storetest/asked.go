@@ -26,7 +26,8 @@ func testAsked(t *testing.T, s *suite) {
 		})
 		return all
 	}
-	refused := session.Asked{Host: "example.org\x1b[31m", Port: 443, Method: "CONNECT", Verdict: "refused", Why: "no rule \"names\" it", Count: 1, First: at(5), Last: at(5)}
+	refused := session.Asked{Host: "example.org\x1b[31m", Port: 443, Method: "CONNECT", Verdict: "refused", Why: "no rule \"names\" it",
+		Count: 1, First: at(5), Last: at(5)}
 	routed := session.Asked{Host: "127.0.0.1", Port: 3128, Method: "POST", Route: "model", Verdict: "allowed", Count: 3, First: at(6), Last: at(9)}
 	failed := refused
 	failed.Verdict, failed.Port = "failed", 65535

@@ -395,7 +395,8 @@ func testOwner(t *testing.T, s *suite) {
 
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		for i, want := range map[person.Identity]id.Person{
-			person.AtTerminal(1000): alice.Person, person.AtTerminal(1001): "", {Platform: "elsewhere", Account: "1000"}: "", {Platform: person.Terminal, Account: "alice"}: "",
+			person.AtTerminal(1000): alice.Person, person.AtTerminal(1001): "", {Platform: "elsewhere", Account: "1000"}: "",
+			{Platform: person.Terminal, Account: "alice"}: "",
 		} {
 			if p, ok, err := tx.Whose(ctx, i); err != nil || ok != (want != "") || p.ID != want {
 				t.Errorf("%s is %+v, %v, %v", i, p, ok, err)

@@ -196,7 +196,8 @@ func testMessages(t *testing.T, s *suite) {
 			seq, with int64
 			reason    string
 			want      bool
-		}{{b.Seq, a.Seq, "no mention", false}, {a.Seq, b.Seq + 2, "a stranger", false}, {a.Seq, b.Seq + 2, "no mention", true}, {a.Seq, b.Seq + 2, "no mention", true}, {b.Seq + 2, b.Seq + 2, "no mention", false}, {b.Seq, 999, "no mention", false}} {
+		}{{b.Seq, a.Seq, "no mention", false}, {a.Seq, b.Seq + 2, "a stranger", false}, {a.Seq, b.Seq + 2, "no mention", true},
+			{a.Seq, b.Seq + 2, "no mention", true}, {b.Seq + 2, b.Seq + 2, "no mention", false}, {b.Seq, 999, "no mention", false}} {
 			counted, err := tx.CountDrop(ctx, c.seq, c.with, c.reason)
 			s.same(counted, c.want)
 			err6 = errors.Join(err6, err)
@@ -330,7 +331,8 @@ func testMessages(t *testing.T, s *suite) {
 	end := at(6)
 	word := s.hears(c.ID, "confirm", func(m *message.In) {
 		m.Trigger, m.Status = false, message.Processing
-		m.Decides = &message.Decision{Kind: decide.Decided, Does: decide.Confirm, Card: "out-00000001", Asks: message.CardTrial, Change: "chg-00000001", By: alice}
+		m.Decides = &message.Decision{Kind: decide.Decided, Does: decide.Confirm, Card: "out-00000001", Asks: message.CardTrial,
+			Change: "chg-00000001", By: alice}
 	})
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		got, err := tx.In(ctx, word.ID)
@@ -424,7 +426,8 @@ func testCards(t *testing.T, s *suite) {
 	testOpenCards(t, s)
 }
 
-// testOpenCards holds that no flood pushes a card of the host's out that waits, or takes its name; and that one which has its answer is like any other.
+// testOpenCards holds that no flood pushes a card of the host's out that waits, or takes its name; and that one which has its answer is
+// like any other.
 func testOpenCards(t *testing.T, s *suite) {
 	c, tried := s.talks("1000/flood", "flood"), s.addTrial("/src/flood")
 	s.owned()

@@ -40,7 +40,8 @@ func testPeople(t *testing.T, s *suite) {
 	})
 	irc := person.Identity{Platform: "irc", Account: "ann_"}
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		return errors.Join(tx.Link(ctx, irc, ann.ID, "annie"), tx.NoteDirect(ctx, irc, "cnv-00000001"), tx.NoteDirect(ctx, person.Identity{Platform: "irc", Account: "no"}, "cnv-1"),
+		return errors.Join(tx.Link(ctx, irc, ann.ID, "annie"), tx.NoteDirect(ctx, irc, "cnv-00000001"),
+			tx.NoteDirect(ctx, person.Identity{Platform: "irc", Account: "no"}, "cnv-1"),
 			tx.Grant(ctx, ann.ID, right.Held{Role: right.GroupAdmin, Group: "ada"}), tx.Grant(ctx, ann.ID, right.Held{Role: right.GroupAdmin, Group: "ada"}),
 			tx.Grant(ctx, ann.ID, right.Held{Role: right.Member, Group: "bob"}), tx.Grant(ctx, bob.ID, right.Held{Role: right.GlobalAdmin}))
 	})
@@ -51,8 +52,10 @@ func testPeople(t *testing.T, s *suite) {
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		all, err := tx.People(ctx)
 		s.same(all, []person.Known{
-			{Person: person.Person{ID: alice.Person, Name: "alice"}, Accounts: []person.Account{{Identity: person.AtTerminal(1000), Label: "alice"}}, Held: []right.Held{{Role: right.Owner}}},
-			{Person: ann, Accounts: []person.Account{{Identity: irc, Label: "annie", Direct: "cnv-00000001"}}, Held: []right.Held{{Role: right.GroupAdmin, Group: "ada"}, {Role: right.Member, Group: "bob"}}},
+			{Person: person.Person{ID: alice.Person, Name: "alice"},
+				Accounts: []person.Account{{Identity: person.AtTerminal(1000), Label: "alice"}}, Held: []right.Held{{Role: right.Owner}}},
+			{Person: ann, Accounts: []person.Account{{Identity: irc, Label: "annie", Direct: "cnv-00000001"}},
+				Held: []right.Held{{Role: right.GroupAdmin, Group: "ada"}, {Role: right.Member, Group: "bob"}}},
 			{Person: bob, Held: []right.Held{{Role: right.GlobalAdmin}}},
 		})
 		held, err2 := tx.Roles(ctx, ann.ID)
@@ -95,7 +98,8 @@ func testPeople(t *testing.T, s *suite) {
 func testCodes(t *testing.T, s *suite) {
 	ann, bob := s.people()
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		return errors.Join(tx.PutCode(ctx, person.Code{Hash: "a", Person: ann.ID, Expires: at(10)}), tx.PutCode(ctx, person.Code{Hash: "b", Person: bob.ID, Expires: at(20)}))
+		return errors.Join(tx.PutCode(ctx, person.Code{Hash: "a", Person: ann.ID, Expires: at(10)}),
+			tx.PutCode(ctx, person.Code{Hash: "b", Person: bob.ID, Expires: at(20)}))
 	})
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		both, err := tx.Codes(ctx, at(9))
@@ -123,7 +127,8 @@ func testCodes(t *testing.T, s *suite) {
 func (s *suite) place(channel, address string) (c conversation.Conversation) {
 	s.t.Helper()
 	s.do(func(ctx context.Context, tx store.Tx) (err error) {
-		c, err = tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: channel, Address: address, Kind: conversation.Group, Name: address, Created: at(1)})
+		c, err = tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: channel, Address: address,
+			Kind: conversation.Group, Name: address, Created: at(1)})
 		return err
 	})
 	return c
@@ -152,7 +157,8 @@ func testChannels(t *testing.T, s *suite) {
 	c := s.place("irc", "#a")
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		err := tx.SetPolicy(ctx, c.ID, conversation.Strict)
-		again, err2 := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: "irc", Address: "#a", Kind: conversation.Threaded, Name: "renamed", Created: at(9)})
+		again, err2 := tx.PutConversation(ctx, conversation.Conversation{ID: id.NewConversation(), Platform: "irc", Address: "#a",
+			Kind: conversation.Threaded, Name: "renamed", Created: at(9)})
 		want := c
 		want.Name, want.Kind, want.Policy = "renamed", conversation.Threaded, conversation.Strict
 		s.same(again, want)
@@ -169,7 +175,8 @@ func testChannels(t *testing.T, s *suite) {
 	ann, _ := s.people()
 	kept := s.place("work", "#a")
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		return errors.Join(tx.Link(ctx, person.Identity{Platform: "irc", Account: "ann"}, ann.ID, ""), tx.Link(ctx, person.Identity{Platform: "work", Account: "ann"}, ann.ID, ""),
+		return errors.Join(tx.Link(ctx, person.Identity{Platform: "irc", Account: "ann"}, ann.ID, ""),
+			tx.Link(ctx, person.Identity{Platform: "work", Account: "ann"}, ann.ID, ""),
 			tx.PutWiring(ctx, wiring.New(c.ID, c.Kind, "ada", at(1))), tx.PutWiring(ctx, wiring.New(kept.ID, kept.Kind, "ada", at(1))))
 	})
 	s.do(func(ctx context.Context, tx store.Tx) error {
@@ -197,8 +204,10 @@ func testRemovedChannels(_ *testing.T, s *suite) {
 		s.do(func(ctx context.Context, tx store.Tx) error {
 			err := tx.SetPolicy(ctx, before.ID, conversation.Public)
 			chat, err2 := tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: "ada", Conversation: before.ID, Created: at(1)})
-			task := message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.Task, Trigger: true, Text: "x", At: at(1), Due: at(9), Status: message.Pending, Task: id.NewTask(), Recurrence: &every}
-			done := message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.Task, Trigger: true, Text: "x", At: at(1), Due: at(2), Status: message.Processing, Task: id.NewTask(), Recurrence: &every}
+			task := message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.Task, Trigger: true, Text: "x", At: at(1), Due: at(9),
+				Status: message.Pending, Task: id.NewTask(), Recurrence: &every}
+			done := message.In{ID: id.NewMessage(), Chat: chat.ID, Kind: prompt.Task, Trigger: true, Text: "x", At: at(1), Due: at(2),
+				Status: message.Processing, Task: id.NewTask(), Recurrence: &every}
 			_, err3 := tx.PutIn(ctx, task)
 			_, err4 := tx.PutIn(ctx, done)
 			_, _, err5 := tx.AddIntake(ctx, message.Intake{Conversation: before.ID, PlatformID: "1", Received: at(1), Outcome: message.Stored})
@@ -333,7 +342,8 @@ func testWirings(t *testing.T, s *suite) {
 	ada, bob := wiring.New(c.ID, conversation.Direct, "ada", at(2)), wiring.New(c.ID, conversation.Group, "bob", at(1))
 	bob.Scope, bob.Ignored = wiring.Known, wiring.Accumulate
 	s.do(func(ctx context.Context, tx store.Tx) error {
-		return errors.Join(tx.PutWiring(ctx, ada), tx.PutWiring(ctx, bob), tx.Stick(ctx, c.ID, "t1", "ada"), tx.Stick(ctx, c.ID, "t1", "ada"), tx.Stick(ctx, c.ID, "t2", "bob"))
+		return errors.Join(tx.PutWiring(ctx, ada), tx.PutWiring(ctx, bob), tx.Stick(ctx, c.ID, "t1", "ada"),
+			tx.Stick(ctx, c.ID, "t1", "ada"), tx.Stick(ctx, c.ID, "t2", "bob"))
 	})
 	again := ada
 	again.Mode, again.Pattern, again.Created = wiring.Sticky, "", at(9)
@@ -353,7 +363,8 @@ func testWirings(t *testing.T, s *suite) {
 		s.same(len(stuck), 0)
 		return errors.Join(err, err2, err3, err4, err5, err6, err7)
 	})
-	for _, bad := range []wiring.Wiring{{Mode: "loud", Scope: wiring.All, Ignored: wiring.Drop}, {Mode: wiring.Mention, Scope: "some", Ignored: wiring.Drop}, {Mode: wiring.Mention, Scope: wiring.All, Ignored: "keep"}} {
+	for _, bad := range []wiring.Wiring{{Mode: "loud", Scope: wiring.All, Ignored: wiring.Drop},
+		{Mode: wiring.Mention, Scope: "some", Ignored: wiring.Drop}, {Mode: wiring.Mention, Scope: wiring.All, Ignored: "keep"}} {
 		bad.Conversation, bad.Group = c.ID, "eve"
 		if err := s.db.InTx(t.Context(), func(tx store.Tx) error { return tx.PutWiring(t.Context(), bad) }); err == nil {
 			t.Errorf("stored: %+v", bad)
@@ -369,7 +380,8 @@ func testPending(t *testing.T, s *suite) {
 		return q
 	}
 	c := s.place("irc", "#a")
-	p := wiring.Pending{Question: ask("1").ID, About: wiring.AboutSender, Conversation: c.ID, Identity: "irc:eve", Group: "ada", Sender: "eve", Event: json.RawMessage(`{"a":1}`), Created: at(2)}
+	p := wiring.Pending{Question: ask("1").ID, About: wiring.AboutSender, Conversation: c.ID, Identity: "irc:eve", Group: "ada",
+		Sender: "eve", Event: json.RawMessage(`{"a":1}`), Created: at(2)}
 	second := p
 	second.Question, second.Event = ask("2").ID, json.RawMessage(`{"a":2}`)
 	s.do(func(ctx context.Context, tx store.Tx) error {
@@ -492,7 +504,8 @@ func testEndedCards(t *testing.T, s *suite, where id.Conversation) {
 		q = question.New(chat.ID.Subject(), "?", []string{"a", "b"}, at(1))
 		err2 := tx.AddQuestion(ctx, q)
 		var err3 error
-		card, err3 = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardQuestion, Question: q.ID, Text: "?", At: at(1)})
+		card, err3 = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardQuestion,
+			Question: q.ID, Text: "?", At: at(1)})
 		d, _, err4 := tx.Delivery(ctx, card.ID)
 		err5 := tx.MoveDelivery(ctx, d.Arrived("p", 1, at(2)))
 		ended, err6 := tx.EndedCards(ctx, "irc", 9)
@@ -516,7 +529,8 @@ func testEndedCards(t *testing.T, s *suite, where id.Conversation) {
 	s.do(func(ctx context.Context, tx store.Tx) error {
 		q := question.New(q.Subject, "?", []string{"a", "b"}, at(4))
 		err := tx.AddQuestion(ctx, q)
-		card, err2 := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: card.Chat, Lane: message.Notice, Card: message.CardQuestion, Question: q.ID, Text: "?", At: at(4)})
+		card, err2 := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: card.Chat, Lane: message.Notice, Card: message.CardQuestion,
+			Question: q.ID, Text: "?", At: at(4)})
 		d, _, err3 := tx.Delivery(ctx, card.ID)
 		err4 := tx.MoveDelivery(ctx, d.Arrived("p", 1, at(5)))
 		err5 := tx.EndQuestion(ctx, q.ID, question.Void, "over", at(6))

@@ -96,7 +96,8 @@ func (s *suite) aChange() change.Row {
 			Profiles: []string{"go"}, IncludeDirty: true, IncludeIgnored: []string{"gen/**"}, Approve: request.Ask, Timeout: time.Hour, Trial: &shortTrial,
 		},
 		Base: string(oid(2)), UID: 7, Attempts: 2, Problem: string(problem.Refused), Reason: "naïve\x1b[31m", Next: "sallyport change show",
-		RevertedBy: "chg-other", Outcome: "nothing_to_do", Blocked: "budget_used_up", Chosen: "ckpt-001-0123abcd", From: string(oid(3)), Identity: "sh-abc12", Resumes: 1, Rollbacks: 2, Created: at(n), Moved: at(n), Due: at(n),
+		RevertedBy: "chg-other", Outcome: "nothing_to_do", Blocked: "budget_used_up", Chosen: "ckpt-001-0123abcd", From: string(oid(3)),
+		Identity: "sh-abc12", Resumes: 1, Rollbacks: 2, Created: at(n), Moved: at(n), Due: at(n),
 	}
 }
 

@@ -109,7 +109,8 @@ func copyTemplate(ctx context.Context, host git.Dir, base git.OID, g Beginning) 
 		return nil, fmt.Errorf("read the template at %.12s: %w", base, err)
 	}
 	if !isFile(found[0]) {
-		return nil, problem.Case(ErrNoTemplate, "sallyport init --help", "no group can be made: the home has no %s that is committed, which a group is copied from", templateRunner)
+		return nil, problem.Case(ErrNoTemplate, "sallyport init --help",
+			"no group can be made: the home has no %s that is committed, which a group is copied from", templateRunner)
 	}
 	var writes []git.Write
 	for i, name := range copied {

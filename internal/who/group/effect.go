@@ -59,8 +59,8 @@ const (
 )
 
 // Compare tells what a change of the home comes to for a group: what its agent gains and loses, what it is told, and what of others it
-// touches; reach says what an agent gets of the outside. That the rules change is policy.Reach's to tell, of every change. Before and after are commits or trees of the home. A group that cannot run after the change is told as broken, and is no
-// error here: Check refuses it.
+// touches; reach says what an agent gets of the outside. That the rules change is policy.Reach's to tell, of every change. Before and after
+// are commits or trees of the home. A group that cannot run after the change is told as broken, and is no error here: Check refuses it.
 func Compare(ctx context.Context, host git.Dir, folder Folder, before, after git.OID, reach Reach) (Effect, error) {
 	c := comparison{host: host, folder: folder, reach: reach}
 	was, err := settingsOf(ctx, host, before)

@@ -118,7 +118,8 @@ func List(ctx context.Context, d git.Dir, commit git.OID) (groups []Folder, odd 
 		groups = append(groups, folder)
 	}
 	if len(groups) > groupsMax {
-		return nil, nil, problem.Errorf(problem.Refused, d.Command("ls-tree "+string(commit)+" groups/"), "the home has %d groups; %d is the limit", len(groups), groupsMax)
+		return nil, nil, problem.Errorf(problem.Refused, d.Command("ls-tree "+string(commit)+" groups/"),
+			"the home has %d groups; %d is the limit", len(groups), groupsMax)
 	}
 	slices.Sort(groups)
 	slices.Sort(odd)

@@ -80,7 +80,8 @@ func DraftHandEdits(ctx context.Context, p git.Project, home string, host git.Di
 	}
 	for _, e := range edits {
 		if e.Why != "" {
-			return Draft{}, problem.Errorf(problem.Refused, "ls -ld "+inert.Path(path.Join(p.Top, e.Path)), "%s cannot be committed: %s", inert.Path(e.Path), e.Why)
+			return Draft{}, problem.Errorf(problem.Refused, "ls -ld "+inert.Path(path.Join(p.Top, e.Path)), "%s cannot be committed: %s",
+				inert.Path(e.Path), e.Why)
 		}
 	}
 	l, err := openLive(ctx, p)
@@ -118,11 +119,13 @@ func asFound(p git.Project, d Draft, edits []HandEdit) error {
 	}
 	for _, e := range d.Edits {
 		if !found[e] {
-			return problem.Errorf(problem.Conflict, "git -C "+inert.Path(p.Top)+" status", "some program writes to %s while it is to be committed; try again once it is done", inert.Path(e.Path))
+			return problem.Errorf(problem.Conflict, "git -C "+inert.Path(p.Top)+" status",
+				"some program writes to %s while it is to be committed; try again once it is done", inert.Path(e.Path))
 		}
 	}
 	if len(d.Edits) != len(edits) {
-		return problem.Errorf(problem.Conflict, "git -C "+inert.Path(p.Top)+" status", "some program writes to the group's folder while it is to be committed; try again once it is done")
+		return problem.Errorf(problem.Conflict, "git -C "+inert.Path(p.Top)+" status",
+			"some program writes to the group's folder while it is to be committed; try again once it is done")
 	}
 	return nil
 }

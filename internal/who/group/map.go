@@ -173,7 +173,8 @@ func (m *mapping) links(ctx context.Context) error {
 		}
 		for _, p := range at[oid] {
 			if size > linkBytesMax || leavesPart(p.Path, string(to)) {
-				return m.folder.refuseChange(p.Path, "the link to "+inert.Short(string(to), 100)+" leads out of "+inert.Path(partOf(p.Path))+", and so elsewhere in the home")
+				return m.folder.refuseChange(p.Path, "the link to "+inert.Short(string(to), 100)+" leads out of "+
+					inert.Path(partOf(p.Path))+", and so elsewhere in the home")
 			}
 		}
 		return nil
@@ -251,7 +252,8 @@ func (m *mapping) make(ctx context.Context, by By) error {
 		}
 	}
 	if err != nil || len(made) != len(m.Edits) {
-		return problem.Errorf(problem.Refused, m.folder.show(), "the change of the group %s does not fit into the home: a file of it would stand where a folder is", m.folder)
+		return problem.Errorf(problem.Refused, m.folder.show(),
+			"the change of the group %s does not fit into the home: a file of it would stand where a folder is", m.folder)
 	}
 	return nil
 }

@@ -80,9 +80,11 @@ func (q Question) distinct() error {
 			switch {
 			case err == nil && key == o.Key:
 			case said == o.Label:
-				return problem.Errorf(problem.Refused, "", "option %d, %q, cannot be told from another: its label is the number or the label of one. Ask again with labels that differ, and that say more than a number, such as \"%s of them\"", i+1, o.Label, o.Label)
+				return problem.Errorf(problem.Refused, "",
+					"option %d, %q, cannot be told from another: its label is the number or the label of one. Ask again with labels that differ, and that say more than a number, such as \"%s of them\"", i+1, o.Label, o.Label)
 			default:
-				return problem.Errorf(problem.Refused, "", "option %d, %q, cannot be told from another by its number: a label is that number. Ask again with labels that say more than a number", i+1, o.Label)
+				return problem.Errorf(problem.Refused, "",
+					"option %d, %q, cannot be told from another by its number: a label is that number. Ask again with labels that say more than a number", i+1, o.Label)
 			}
 		}
 	}

@@ -147,7 +147,8 @@ func (q Question) Read(line string) (key, words string, err error) {
 			continue
 		}
 		if key != "" {
-			return "", "", problem.Errorf(problem.Usage, "", "%q fits two of the %d options: say the words of the one that is meant, or something more", line, len(q.Options))
+			return "", "", problem.Errorf(problem.Usage, "",
+				"%q fits two of the %d options: say the words of the one that is meant, or something more", line, len(q.Options))
 		}
 		key = o.Key
 	}

@@ -139,7 +139,8 @@ func script(root, top, text string, out io.Writer) error {
 	cmd := exec.Command("/bin/sh", "-ec", text)
 	cmd.Dir = top
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_COUNT=1",
+		"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd.Run()
 }

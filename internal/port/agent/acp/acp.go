@@ -40,7 +40,9 @@ func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 func (Driver) Program(task agent.Task) (agent.Program, error) {
 	for kind, allowed := range task.Settings.Permissions {
 		if !allowed && !slices.Contains(kinds, kind) {
-			return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "permissions: of the agent %q name the kind of tool call %q, which does not exist; the kinds are %s", task.Agent, kind, strings.Join(kinds, ", "))
+			return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list",
+				"permissions: of the agent %q name the kind of tool call %q, which does not exist; the kinds are %s", task.Agent, kind,
+				strings.Join(kinds, ", "))
 		}
 	}
 	if task.Chat {
@@ -51,7 +53,8 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 		return p, err
 	}
 	if p.Model != nil && task.Settings.Model == "" && slices.Contains(dialects[task.Agent].unnamed, p.Model.Wire) {
-		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport run --help", "%s chooses no model by itself for an endpoint that speaks %q: name one with --model, or as model: in the home's sallyport.yaml", task.Agent, p.Model.Wire)
+		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport run --help",
+			"%s chooses no model by itself for an endpoint that speaks %q: name one with --model, or as model: in the home's sallyport.yaml", task.Agent, p.Model.Wire)
 	}
 	return p, nil
 }

@@ -205,7 +205,8 @@ func systemError(u *turn, got turnOver) (string, bool) {
 // opencode takes its settings from the environment. Those of the repository are left out: they could run programs in its own process and
 // name another endpoint, and with a plugin among them it waits minutes for a registry. What it is told about a repository is named here.
 var opencode = dialect{
-	model: true, loads: true, joins: true, late: true, instructions: ".config/opencode/sallyport.md", unnamed: []agent.Wire{agent.Chat, agent.Responses, agent.Gemini},
+	model: true, loads: true, joins: true, late: true, instructions: ".config/opencode/sallyport.md",
+	unnamed: []agent.Wire{agent.Chat, agent.Responses, agent.Gemini},
 	env: func(at place) []string {
 		return []string{
 			"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_SHARE=1",

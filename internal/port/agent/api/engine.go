@@ -96,7 +96,8 @@ func orElse(n, usual int) int {
 
 // system is what the model is told first, the same in every turn; stood is the folder in dir that the person stood in.
 func system(dir, stood string) string {
-	text := `You are a careful software engineer who works alone on a copy of a repository in ` + dir + `. Nobody answers questions: decide, and say what you decided.
+	text := `You are a careful software engineer who works alone on a copy of a repository in ` + dir +
+		`. Nobody answers questions: decide, and say what you decided.
 Look before you change: read files that say how this repository is worked on (AGENTS.md, README, CONTRIBUTING) and the code around your change. Change what was asked for and nothing else, in the style that is there. Where the repository has tests, run those that matter before you say you are done.
 Paths are relative to the workspace. You are in a sandbox, and its network is closed but for what its owner lets through. Do not commit: your files are looked at as they are. They are checked by rules that you cannot see; when you are told that one is broken, correct it, by other means if need be.
 When you have finished, say in a few sentences what you did and what is left open. Claim nothing that you have not seen.`

@@ -146,7 +146,8 @@ func all() []tool {
 			{"all", "boolean", "Replace every occurrence.", false}}, run: editFile, title: titled("path")},
 		{name: "run", kind: "execute", about: "Run a shell command (sh -c) in the workspace. Its output comes when it has ended; what it leaves in the background is ended.", args: []arg{
 			{"command", "string", "The command.", true},
-			{"seconds", "integer", "How long it may take; 120 if it is left out, 600 at the most.", false}}, run: run, title: titled("command"), limit: runLimit},
+			{"seconds", "integer", "How long it may take; 120 if it is left out, 600 at the most.", false}}, run: run,
+			title: titled("command"), limit: runLimit},
 	}
 }
 

@@ -29,7 +29,8 @@ func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 // Program is the adapter, which starts codex where the person has it.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if w := task.Settings.Wire; w != "" && w != agent.Responses && task.Agent == Name {
-		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "codex speaks %s and nothing else, but wire: below agents: %s: in sallyport.yaml says %q; leave it out", agent.Responses, Name, w)
+		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list",
+			"codex speaks %s and nothing else, but wire: below agents: %s: in sallyport.yaml says %q; leave it out", agent.Responses, Name, w)
 	}
 	return agent.Adapt(Name, task, nil)
 }

@@ -59,7 +59,8 @@ func (e Engine) Open(_ context.Context, o agent.Order, last string, show agent.S
 	dirs := projects(dir)
 	for _, project := range dirs {
 		if _, err := os.Lstat(filepath.Join(project, ".codex")); err == nil && project != t.home {
-			show.Note("codex does not read what the repository has in " + filepath.Join(project, ".codex") + ": it could start programs and choose another model")
+			show.Note("codex does not read what the repository has in " + filepath.Join(project, ".codex") +
+				": it could start programs and choose another model")
 		}
 	}
 	if t.server, err = o.ToolServer(); err != nil {

@@ -31,7 +31,8 @@ func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 func (Driver) Program(task agent.Task) (agent.Program, error) {
 	const usage = "sallyport run --help"
 	if task.Chat {
-		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "a command takes no words, so it cannot serve a conversation; name an agent")
+		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list",
+			"a command takes no words, so it cannot serve a conversation; name an agent")
 	}
 	if len(task.Argv) == 0 || task.Argv[0] == "" {
 		return agent.Program{}, problem.Errorf(problem.Usage, usage, "no command is named: write it after --")
@@ -46,7 +47,8 @@ func (Driver) Program(task agent.Task) (agent.Program, error) {
 		return agent.Program{}, person.Lacking(fmt.Sprintf("the command %q", name), err)
 	}
 	if errors.Is(err, os.ErrNotExist) && !strings.Contains(name, "/") {
-		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name), "the command %q is not on this machine: no folder of PATH has it", name)
+		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name),
+			"the command %q is not on this machine: no folder of PATH has it", name)
 	}
 	if err != nil {
 		return agent.Program{}, problem.Errorf(problem.NotFound, "command -v "+quote(name), "the command %q is not on this machine: %w", name, err)

@@ -179,7 +179,8 @@ func (d *dev) propose(ctx context.Context) error {
 
 // offer commits what was done and asks the host to take it. An interrupted session may have committed it already.
 func (d *dev) offer(ctx context.Context) error {
-	for _, args := range [][]string{{"add", "--all"}, {"-c", "user.name=" + Name, "-c", "user.email=" + Name + "@agents.invalid", "commit", "--quiet", "--allow-empty", "--message", d.summary}} {
+	for _, args := range [][]string{{"add", "--all"},
+		{"-c", "user.name=" + Name, "-c", "user.email=" + Name + "@agents.invalid", "commit", "--quiet", "--allow-empty", "--message", d.summary}} {
 		if out, err := exec.CommandContext(ctx, "git", append([]string{"-C", d.top}, args...)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(out)))
 		}
@@ -215,4 +216,5 @@ func (t *talk) permit(ctx context.Context, m said) (says string, ok bool, err er
 }
 
 // errNoTools says why echo changes no files for a person.
-var errNoTools = problem.Errorf(problem.Usage, "sallyport agent list", "the agent echo only answers in conversations and changes no files but those of its own group; name another agent")
+var errNoTools = problem.Errorf(problem.Usage, "sallyport agent list",
+	"the agent echo only answers in conversations and changes no files but those of its own group; name another agent")

@@ -19,8 +19,10 @@ var failures = []struct {
 }{
 	{pattern.Of(`(?i)^401\b|unauthorized|authentication_error|invalid.{0,4}api.?key`), "the model's endpoint refuses the key"},
 	{pattern.Of(`(?i)^403\b|permission_error`), "the model's endpoint refuses this request"},
-	{pattern.Of(`(?i)^429\b|rate.?limit|too many requests|quota`), "the model's endpoint takes no more requests at the moment: there were too many, or a budget is used up"},
-	{pattern.Of(`(?i)^404\b|model.{0,80}(not.found|does not exist|not supported)`), "the model's endpoint does not know this model (another is chosen with --model) or this address"},
+	{pattern.Of(`(?i)^429\b|rate.?limit|too many requests|quota`),
+		"the model's endpoint takes no more requests at the moment: there were too many, or a budget is used up"},
+	{pattern.Of(`(?i)^404\b|model.{0,80}(not.found|does not exist|not supported)`),
+		"the model's endpoint does not know this model (another is chosen with --model) or this address"},
 	{pattern.Of(`(?i)^413\b|prompt is too long|context.{0,20}(window|length|overflow)`), "the conversation is too long for the model"},
 	{pattern.Of(`(?i)connection error|fetch failed|econnrefused|connect.*refused`), "the model's endpoint cannot be reached"},
 	{pattern.Of(`(?i)^terminated|socket hang up|ended without|stream ended|other side closed`), "the model's endpoint broke off its answer"},

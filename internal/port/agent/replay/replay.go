@@ -36,7 +36,8 @@ func (Driver) Capabilities() agent.Capabilities { return agent.Sandboxed }
 // Program checks the script and hands it to our own program inside.
 func (Driver) Program(task agent.Task) (agent.Program, error) {
 	if task.Chat {
-		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list", "a script answers nobody, so it cannot serve a conversation; name an agent")
+		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport agent list",
+			"a script answers nobody, so it cannot serve a conversation; name an agent")
 	}
 	if len(task.Script) == 0 {
 		return agent.Program{}, problem.Errorf(problem.Usage, "sallyport run --help", "the replay agent has no script")
@@ -106,7 +107,8 @@ func bounded(text []byte) error {
 	for _, t := range lexer.Tokenize(string(text)) {
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType, token.DirectiveType:
-			return problem.Errorf(problem.Usage, next, "the replay script is not valid: line %d: an anchor, alias, merge key, tag or directive is not allowed", t.Position.Line)
+			return problem.Errorf(problem.Usage, next,
+				"the replay script is not valid: line %d: an anchor, alias, merge key, tag or directive is not allowed", t.Position.Line)
 		}
 	}
 	return nil

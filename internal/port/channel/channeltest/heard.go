@@ -22,7 +22,8 @@ type Heard struct {
 func Listen(t *testing.T, d channel.Driver, cursor string, take func(channel.Event) error) *Heard {
 	t.Helper()
 	h := &Heard{
-		Driver: d, Ready: make(chan channel.Self, 10), Events: make(chan channel.Event, 100), Lost: make(chan string, 100), Moved: make(chan string, 100), Done: make(chan error, 1),
+		Driver: d, Ready: make(chan channel.Self, 10), Events: make(chan channel.Event, 100), Lost: make(chan string, 100),
+		Moved: make(chan string, 100), Done: make(chan error, 1),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.Cancel = cancel

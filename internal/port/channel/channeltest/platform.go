@@ -183,8 +183,9 @@ func (s *Scripted) Press(_ *testing.T, place, message string, p Person, option s
 	for _, a := range s.out[place] {
 		if a.ID == message {
 			s.put(channel.Event{
-				ID: fmt.Sprintf("p%d", len(s.log)+1), Place: s.placeOf(place), Thread: a.Thread, At: time.Now(), Sender: channel.Sender{Account: p.Account, Handle: p.Handle, Name: p.Name},
-				Press: &channel.Press{Question: s.nonces["question "+message], Option: option},
+				ID: fmt.Sprintf("p%d", len(s.log)+1), Place: s.placeOf(place), Thread: a.Thread, At: time.Now(),
+				Sender: channel.Sender{Account: p.Account, Handle: p.Handle, Name: p.Name},
+				Press:  &channel.Press{Question: s.nonces["question "+message], Option: option},
 			})
 		}
 	}
@@ -195,7 +196,8 @@ func (s *Scripted) Forge(_ *testing.T, at channel.Place, p Person, press channel
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.put(channel.Event{
-		ID: fmt.Sprintf("p%d", len(s.log)+1), Place: at, At: time.Now(), Sender: channel.Sender{Account: p.Account, Handle: p.Handle, Name: p.Name}, Press: &press,
+		ID: fmt.Sprintf("p%d", len(s.log)+1), Place: at, At: time.Now(),
+		Sender: channel.Sender{Account: p.Account, Handle: p.Handle, Name: p.Name}, Press: &press,
 	})
 }
 

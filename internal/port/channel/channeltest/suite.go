@@ -474,7 +474,8 @@ func letters(t *testing.T, p Platform) {
 func callsNobody(t *testing.T, p Platform) {
 	h := listen(t, p, "")
 	who := p.People()[0]
-	for i, text := range []string{"@everyone @here @channel @room", "<!channel> <!here> <@" + who.Account + "> <@!" + who.Account + ">", "@" + who.Handle + " @" + who.Name} {
+	for i, text := range []string{"@everyone @here @channel @room", "<!channel> <!here> <@" + who.Account + "> <@!" + who.Account + ">",
+		"@" + who.Handle + " @" + who.Name} {
 		h.deliver(channel.Message{Place: p.Place().Address, Nonce: fmt.Sprint(i), Text: text})
 		if got := arrives(t, p, p.Place().Address, i+1)[i]; got.Calls {
 			t.Errorf("%q calls: %+v", text, got)
@@ -553,7 +554,8 @@ func pressed(t *testing.T, p Platform) {
 	who := p.People()[1]
 	presser.Press(t, p.Place().Address, a.ID, who, "refuse")
 	e := h.await("the press", func(all []channel.Event) bool { return len(all) > 0 })[0]
-	if e.Press == nil || *e.Press != (channel.Press{Question: "qst-0000abcd", Option: "refuse"}) || e.Sender.Account != who.Account || e.Place.Address != p.Place().Address {
+	if e.Press == nil || *e.Press != (channel.Press{Question: "qst-0000abcd", Option: "refuse"}) || e.Sender.Account != who.Account ||
+		e.Place.Address != p.Place().Address {
 		t.Errorf("a press came as %+v, %+v", e, e.Press)
 	}
 	presser.Press(t, p.Place().Address, a.ID, who, "refuse")
@@ -570,7 +572,8 @@ func updated(t *testing.T, p Platform) {
 	}
 	id := h.deliver(card(p.Place().Address))
 	arrives(t, p, p.Place().Address, 1)
-	if err := h.driver.Update(t.Context(), id, channel.Message{Place: p.Place().Address, Text: "ann approved it", Card: &channel.Card{Question: "qst-0000abcd"}}); err != nil {
+	if err := h.driver.Update(t.Context(), id, channel.Message{Place: p.Place().Address, Text: "ann approved it",
+		Card: &channel.Card{Question: "qst-0000abcd"}}); err != nil {
 		t.Fatal(err)
 	}
 	all := p.Arrived(t, p.Place().Address)
@@ -615,7 +618,8 @@ func first(t *testing.T, p Platform) {
 	p.Say(t, Saying{By: p.People()[0], Place: p.Place(), Text: "late"})
 	late := h.said("late").ID
 	if !before(early, card) || before(card, early) || !before(card, late) || before(late, card) {
-		t.Errorf("said as %q, asked as %q, said as %q: %v %v %v %v", early, card, late, before(early, card), before(card, early), before(card, late), before(late, card))
+		t.Errorf("said as %q, asked as %q, said as %q: %v %v %v %v", early, card, late, before(early, card), before(card, early),
+			before(card, late), before(late, card))
 	}
 }
 

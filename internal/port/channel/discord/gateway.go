@@ -184,7 +184,8 @@ func (s *session) greet(socket *web.Socket) (beat time.Duration, err error) {
 	var hello struct {
 		Interval int64 `json:"heartbeat_interval"` // milliseconds
 	}
-	if json.Unmarshal(text, &p) != nil || p.Op != opHello || json.Unmarshal(p.Data, &hello) != nil || hello.Interval <= 0 || hello.Interval > time.Hour.Milliseconds() {
+	if json.Unmarshal(text, &p) != nil || p.Op != opHello || json.Unmarshal(p.Data, &hello) != nil || hello.Interval <= 0 ||
+		hello.Interval > time.Hour.Milliseconds() {
 		return 0, errors.New("discord's gateway does not greet")
 	}
 	out := said{Op: opResume, Data: map[string]any{"token": s.token, "session_id": s.at.id, "seq": s.at.seq}}

@@ -29,7 +29,8 @@ type room struct {
 
 // thread says whether a room is one of another room.
 func (r room) thread() bool {
-	return r.Parent != "" && (r.Type == discordgo.ChannelTypeGuildNewsThread || r.Type == discordgo.ChannelTypeGuildPublicThread || r.Type == discordgo.ChannelTypeGuildPrivateThread)
+	return r.Parent != "" && (r.Type == discordgo.ChannelTypeGuildNewsThread || r.Type == discordgo.ChannelTypeGuildPublicThread ||
+		r.Type == discordgo.ChannelTypeGuildPrivateThread)
 }
 
 // rooms keeps what rooms are, and where people are alone with the bot.
@@ -61,7 +62,8 @@ func (r *rooms) forget(key string) {
 	delete(r.kept, key)
 }
 
-// place is where something was said: a thread belongs to its room, which may have threads whether it has one now or not. with is who is alone there with the bot, if that is so.
+// place is where something was said: a thread belongs to its room, which may have threads whether it has one now or not. with is who is
+// alone there with the bot, if that is so.
 func (s *session) place(ctx context.Context, id, with string) (p channel.Place, thread string, err error) {
 	is, err := s.room(ctx, id)
 	if err != nil {

@@ -64,7 +64,8 @@ func (s *session) ask(ctx context.Context, line, target string) ([]*girc.Event, 
 // answer is a line that belongs to an open question, or to none.
 func (s *session) answer(e *girc.Event) {
 	switch e.Command {
-	case girc.ERR_NOSUCHCHANNEL, girc.ERR_TOOMANYCHANNELS, girc.ERR_CHANNELISFULL, girc.ERR_INVITEONLYCHAN, girc.ERR_BANNEDFROMCHAN, girc.ERR_BADCHANNELKEY, "477", "489":
+	case girc.ERR_NOSUCHCHANNEL, girc.ERR_TOOMANYCHANNELS, girc.ERR_CHANNELISFULL, girc.ERR_INVITEONLYCHAN, girc.ERR_BANNEDFROMCHAN,
+		girc.ERR_BADCHANNELKEY, "477", "489":
 		s.refusal(e)
 	}
 	s.mu.Lock()

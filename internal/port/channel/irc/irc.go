@@ -74,7 +74,8 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 		return nil, wrong("account", d.account, "is no name of an account")
 	}
 	if d.account != "" && credential == nil {
-		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "the account %s needs its password: give --credential file:PATH", inert.Short(d.account, 40))
+		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help",
+			"the account %s needs its password: give --credential file:PATH", inert.Short(d.account, 40))
 	}
 	for _, parse := range []func(map[string]string) error{d.parseServer, d.parseChannels, d.parseManners} {
 		if err := parse(said); err != nil {

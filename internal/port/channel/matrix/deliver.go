@@ -123,7 +123,8 @@ func (s *session) alone(ctx context.Context, room id.RoomID, account string) err
 	}
 	theirs, err := s.theirs(ctx, room, id.UserID(account))
 	if err == nil && !theirs {
-		err = problem.Errorf(problem.Refused, "", "somebody else than %s has made the room %s, and may have it read", inert.Short(account, 80), inert.Short(string(room), 80))
+		err = problem.Errorf(problem.Refused, "", "somebody else than %s has made the room %s, and may have it read",
+			inert.Short(account, 80), inert.Short(string(room), 80))
 	}
 	return err
 }

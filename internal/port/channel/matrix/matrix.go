@@ -57,17 +57,21 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "a user of Matrix needs an access token: give --credential file:PATH")
 	}
 	server, err := url.Parse(said["server"])
-	if err != nil || server.Host == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" || server.Scheme != "https" && server.Scheme != "http" {
-		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "the setting server: %q is no address such as https://matrix.h.example", inert.Short(said["server"], 80))
+	if err != nil || server.Host == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" ||
+		server.Scheme != "https" && server.Scheme != "http" {
+		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help",
+			"the setting server: %q is no address such as https://matrix.h.example", inert.Short(said["server"], 80))
 	}
 	if ip := net.ParseIP(server.Hostname()); server.Scheme == "http" && server.Hostname() != "localhost" && !ip.IsLoopback() {
-		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "the setting server: over http:// the token would go to %s for everybody to read: use https://", inert.Short(server.Host, 60))
+		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help",
+			"the setting server: over http:// the token would go to %s for everybody to read: use https://", inert.Short(server.Host, 60))
 	}
 	server.Path = strings.TrimRight(server.Path, "/")
 	switch said["invites"] {
 	case "all", "server", "none":
 	default:
-		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "the setting invites: %q is none of all, server, none", inert.Short(said["invites"], 40))
+		return nil, problem.Errorf(problem.Usage, "sallyport channel add --help", "the setting invites: %q is none of all, server, none",
+			inert.Short(said["invites"], 40))
 	}
 	return &Driver{server: server, invites: said["invites"], credential: credential}, nil
 }
@@ -119,7 +123,8 @@ func (d *Driver) connect(ctx context.Context, l channel.Listener) (*session, err
 	}
 	s := &session{
 		l: l, invites: d.invites, pending: make(chan invite, invitesMax), rooms: map[id.RoomID]*room{}, joined: map[id.RoomID]struct{}{},
-		client: &mautrix.Client{HomeserverURL: d.server, AccessToken: token, Client: &http.Client{Timeout: requestMax + pollMax, CheckRedirect: web.Client.CheckRedirect}, ResponseSizeLimit: answerMax, IgnoreRateLimit: true},
+		client: &mautrix.Client{HomeserverURL: d.server, AccessToken: token,
+			Client: &http.Client{Timeout: requestMax + pollMax, CheckRedirect: web.Client.CheckRedirect}, ResponseSizeLimit: answerMax, IgnoreRateLimit: true},
 	}
 	who := mautrix.RespWhoami{}
 	if err := s.get(ctx, &who, nil, "v3", "account", "whoami"); err != nil {

@@ -141,7 +141,8 @@ func (s *session) ownNames(ctx context.Context) []string {
 	var profile struct {
 		Name string `json:"displayname"`
 	}
-	if err := s.get(ctx, &profile, nil, "v3", "profile", s.client.UserID, "displayname"); err == nil && profile.Name != "" && !slices.Contains(names, profile.Name) {
+	if err := s.get(ctx, &profile, nil, "v3", "profile", s.client.UserID, "displayname"); err == nil && profile.Name != "" &&
+		!slices.Contains(names, profile.Name) {
 		names = append(names, profile.Name)
 	}
 	return names

@@ -98,7 +98,8 @@ func written(m channel.Message) outgoing {
 	}
 	add(m.Text[at:])
 
-	out := outgoing{Channel: m.Place, Text: escapes.Replace(m.Text), Parse: "none", Blocks: []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(parts...))}}
+	out := outgoing{Channel: m.Place, Text: escapes.Replace(m.Text), Parse: "none",
+		Blocks: []slack.Block{slack.NewRichTextBlock("", slack.NewRichTextSection(parts...))}}
 	if words := m.Card.Words(wordMax, buttonsMax); words != nil {
 		var buttons []slack.BlockElement
 		for i, o := range m.Card.Options {

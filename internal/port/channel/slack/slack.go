@@ -63,7 +63,8 @@ func Open(settings map[string]string, credential func() (string, error)) (channe
 
 // Can says what Slack takes. It has no nonces, and what is said meanwhile is not kept.
 func (d *driver) Can() channel.Can {
-	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, Roots: true, TextMax: textMax, Length: utf8.RuneCountInString, Before: channel.Counted}
+	return channel.Can{Buttons: true, Threads: true, Edits: true, Direct: true, Roots: true, TextMax: textMax,
+		Length: utf8.RuneCountInString, Before: channel.Counted}
 }
 
 // tokens reads the two tokens, in whichever order they stand.
@@ -84,7 +85,8 @@ func (d *driver) tokens() (app, bot string, err error) {
 		}
 	}
 	if app == "" || bot == "" {
-		return "", "", problem.Errorf(problem.Refused, "", "the credential of the channel has to be two lines: the app-level token (xapp-…) and the bot's token (xoxb-…)")
+		return "", "", problem.Errorf(problem.Refused, "",
+			"the credential of the channel has to be two lines: the app-level token (xapp-…) and the bot's token (xoxb-…)")
 	}
 	return app, bot, nil
 }

@@ -48,7 +48,8 @@ func said(m models.Message, me models.User) (e channel.Event, ok bool) {
 // media says whether a message without text is something that somebody sent.
 func media(m models.Message) bool {
 	return len(m.Photo) > 0 || m.Animation != nil || m.Audio != nil || m.Document != nil || m.PaidMedia != nil || m.Sticker != nil || m.Story != nil ||
-		m.Video != nil || m.VideoNote != nil || m.Voice != nil || m.Contact != nil || m.Dice != nil || m.Poll != nil || m.Venue != nil || m.Location != nil || m.Checklist != nil
+		m.Video != nil || m.VideoNote != nil || m.Voice != nil || m.Contact != nil || m.Dice != nil || m.Poll != nil || m.Venue != nil ||
+		m.Location != nil || m.Checklist != nil
 }
 
 // press reads a button that was pressed; false if it is on no message of a place.

@@ -192,7 +192,8 @@ func (d *Driver) check(spec sandbox.Spec) error {
 }
 
 // reserved are places inside that no bind may cover or stand below.
-var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/.sallyport", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", sandbox.Mountpoint, sandbox.Home, sandbox.Caches, sandbox.Extra}
+var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/.sallyport", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp",
+	sandbox.Mountpoint, sandbox.Home, sandbox.Caches, sandbox.Extra}
 
 // ours are files of the host's own that a spec may show among those that are always there.
 var ours = []string{sandbox.CABundle, sandbox.SelfPath, sandbox.ToolSocket, sandbox.ToolProgram, sandbox.RehearsalMark}

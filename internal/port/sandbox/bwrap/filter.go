@@ -209,7 +209,8 @@ func judge(info *arch.Info, kind filterKind) ([]bpf.Instruction, error) {
 	}
 	// The limits of others: init is of the program's own user, and one that may run no longer, or open nothing more, is no init. A limit of its
 	// own, and reading those of others, is everybody's.
-	rule("prlimit64", 0, slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 5}}, setting(no(unix.EPERM)), []bpf.Instruction{allow})...)
+	rule("prlimit64", 0, slices.Concat([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 5}}, setting(no(unix.EPERM)),
+		[]bpf.Instruction{allow})...)
 	// Typing into a terminal that was lent (change shell), or into the console.
 	rule("ioctl", 1,
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 1},

@@ -102,7 +102,8 @@ func checkDisk(sees bool) sandbox.Check {
 func checkApart(landlock int) sandbox.Check {
 	detail := "a person's shell is kept from the agent beside it by Landlock version " + strconv.Itoa(landlock)
 	if landlock < sandbox.LandlockMin {
-		detail = "a shell opens on a copy, not beside the agent: this kernel has no Landlock version " + strconv.Itoa(sandbox.LandlockMin) + " or later (its boot option lsm= turns it on)"
+		detail = "a shell opens on a copy, not beside the agent: this kernel has no Landlock version " +
+			strconv.Itoa(sandbox.LandlockMin) + " or later (its boot option lsm= turns it on)"
 	}
 	return sandbox.Check{Name: "change shell", OK: true, Detail: detail}
 }
@@ -163,7 +164,8 @@ func (d *Driver) confine(ctx context.Context, r *sandbox.Report) error {
 			return err
 		}
 		r.Checks = append(r.Checks, checkMemory(r.Memory, sees), checkDisk(sees))
-		r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", OK: true, Detail: fmt.Sprintf("a program in a sandbox tried %d ways out, and each was refused", len(tried))})
+		r.Checks = append(r.Checks, sandbox.Check{Name: "confinement", OK: true,
+			Detail: fmt.Sprintf("a program in a sandbox tried %d ways out, and each was refused", len(tried))})
 		overlay := sandbox.Check{Name: "overlay", OK: true, Detail: "workspaces are overlays"}
 		tree.Dir = ""
 		if _, _, err := d.tryInside(ctx, "probe-overlay", owner, tree, g.aims); err != nil {
@@ -224,7 +226,8 @@ func (d *Driver) probeTrees(root string, owner sandbox.Owner) (sandbox.Tree, err
 
 // tryInside runs `runner probe` and returns what it tried, and whether what programs have open could be looked at from
 // here; an error if the file of the tree could not be written.
-func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree, aims sandbox.Aims) (tried []sandbox.Tried, sees bool, err error) {
+func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, tree sandbox.Tree,
+	aims sandbox.Aims) (tried []sandbox.Tried, sees bool, err error) {
 	text, err := json.Marshal(aims)
 	if err != nil {
 		return nil, false, err
@@ -232,7 +235,8 @@ func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, 
 	var out, diagnosis bytes.Buffer
 	p, err := d.start(ctx, sandbox.Spec{
 		ID: fmt.Sprintf("%s-%d", id, time.Now().UnixNano()), Owner: owner, Tree: tree, Argv: []string{sandbox.InitPath, "runner", "probe"},
-		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis, Limits: sandbox.Limits{Timeout: triesTime}, Egress: aims.Egress,
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: bytes.NewReader(text), Stdout: &out, Stderr: &diagnosis,
+		Limits: sandbox.Limits{Timeout: triesTime}, Egress: aims.Egress,
 	})
 	if err != nil {
 		return nil, false, err
@@ -242,7 +246,8 @@ func (d *Driver) tryInside(ctx context.Context, id string, owner sandbox.Owner, 
 		return nil, false, err
 	}
 	if exit.Code != 0 {
-		return nil, false, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q", strings.TrimSpace(diagnosis.String()))
+		return nil, false, problem.Errorf(problem.Unavailable, "sallyport doctor", "the probe inside a sandbox failed: %q",
+			strings.TrimSpace(diagnosis.String()))
 	}
 	if err := json.Unmarshal(out.Bytes(), &tried); err != nil {
 		return nil, false, fmt.Errorf("read the probe's report: %w", err)

@@ -391,7 +391,8 @@ func (p *process) copyOut(from *os.File, to io.Writer, also io.Writer) {
 		if n > 0 {
 			total := p.output.Add(lines.Cost(buf[:n]))
 			if over := total - p.limits.OutputBytes; over > 0 {
-				p.stop(&sandbox.Limit{Name: sandbox.Output, Value: sandbox.Bytes(p.limits.OutputBytes), Observed: "more than " + sandbox.Bytes(p.limits.OutputBytes)})
+				p.stop(&sandbox.Limit{Name: sandbox.Output, Value: sandbox.Bytes(p.limits.OutputBytes), Observed: "more than " +
+					sandbox.Bytes(p.limits.OutputBytes)})
 				n = max(0, n-int(over))
 			}
 			if also != nil {
@@ -436,7 +437,8 @@ func (e *ending) holds(text string) bool {
 func failure(f sandbox.Failure, image string) error {
 	switch {
 	case f.Missing && f.Number > 0 && image != "":
-		return problem.Errorf(problem.NotFound, "", "%s; the sandbox shows the image %s in place of the machine's programs, and image/Dockerfile has to install what is missing in it",
+		return problem.Errorf(problem.NotFound, "",
+			"%s; the sandbox shows the image %s in place of the machine's programs, and image/Dockerfile has to install what is missing in it",
 			f.Text, sandbox.ImageName(image))
 	case f.Missing:
 		return problem.Errorf(problem.NotFound, "", "%s", f.Text)

@@ -171,7 +171,8 @@ func (d *Driver) tryOutside(ctx context.Context, aims sandbox.Aims) ([]sandbox.T
 	cmd.Env, cmd.Dir = calm, "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &out, &said
 	if err := d.config.Ops.Do("probe:control", cmd.Run); err != nil {
-		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "the controls of the self-test failed: %w: %q", err, strings.TrimSpace(said.String()))
+		return nil, problem.Errorf(problem.Unavailable, "sallyport doctor", "the controls of the self-test failed: %w: %q", err,
+			strings.TrimSpace(said.String()))
 	}
 	var tried []sandbox.Tried
 	if err := json.Unmarshal(out.Bytes(), &tried); err != nil {

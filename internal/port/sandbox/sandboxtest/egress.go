@@ -169,7 +169,8 @@ func testEgressAlone(t *testing.T, s Setup) {
 	udp, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	must(t, err)
 	defer udp.Close()
-	env := []string{"PORT=" + tcp.Addr().String()[len("127.0.0.1:"):], "OTHER=" + other, "HIDDEN=" + abstract, "UDP=" + udp.LocalAddr().String()[len("127.0.0.1:"):]}
+	env := []string{"PORT=" + tcp.Addr().String()[len("127.0.0.1:"):], "OTHER=" + other, "HIDDEN=" + abstract, "UDP=" +
+		udp.LocalAddr().String()[len("127.0.0.1:"):]}
 	const own = `l=socket.socket(); l.bind(("127.0.0.1",0)); l.listen(); socket.create_connection(l.getsockname())`
 	egress := s.door(t, echo)
 	for _, y := range []try{
@@ -181,11 +182,14 @@ func testEgressAlone(t *testing.T, s Setup) {
 		{name: "another machine", script: client(`socket.create_connection(("192.0.2.1",9),1)`), control: client(own), allowed: true},
 		{name: "another machine by IPv6", script: client(`socket.create_connection(("2001:db8::1",9),1)`), control: client(own), allowed: true},
 		{name: "a name server", script: client(`socket.getaddrinfo("example.org",80)`), control: client(`socket.getaddrinfo("localhost",80)`), allowed: true},
-		{name: "a name server that is asked directly", script: client(`c=socket.socket(type=socket.SOCK_DGRAM); c.sendto(b"x",("192.0.2.1",53))`), control: client(own), allowed: true},
+		{name: "a name server that is asked directly",
+			script: client(`c=socket.socket(type=socket.SOCK_DGRAM); c.sendto(b"x",("192.0.2.1",53))`), control: client(own), allowed: true},
 		{name: "a raw socket", script: client(`socket.socket(socket.AF_INET,socket.SOCK_RAW,socket.IPPROTO_ICMP)`), root: true},
 		{name: "a packet socket", script: client(`socket.socket(socket.AF_PACKET,socket.SOCK_RAW)`), root: true},
-		{name: "another interface", script: client(`sys.exit([n for _,n in socket.if_nameindex()]==["lo"])`), control: client(`sys.exit(len(socket.if_nameindex())<1)`), allowed: true},
-		{name: "the rights on the socket", script: client(`os.chmod("/.sallyport/egress",0o777)`), control: client(`os.chmod("/workspace/file",0o600)`), allowed: true},
+		{name: "another interface", script: client(`sys.exit([n for _,n in socket.if_nameindex()]==["lo"])`),
+			control: client(`sys.exit(len(socket.if_nameindex())<1)`), allowed: true},
+		{name: "the rights on the socket", script: client(`os.chmod("/.sallyport/egress",0o777)`),
+			control: client(`os.chmod("/workspace/file",0o600)`), allowed: true},
 		{name: "its place", script: client(`os.unlink("/.sallyport/egress")`), control: client(`os.unlink("/workspace/file")`), allowed: true},
 		{name: "the port, beside the relay", script: client(`l=socket.socket(); l.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1)`,
 			`l.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEPORT,1); l.bind(("127.0.0.1",3128)); l.listen()`),
@@ -203,7 +207,8 @@ func testEgressFrozen(t *testing.T, s Setup) {
 	done := make(chan struct{})
 	defer close(done)
 	// It stays until it was heard: what a program has said last may be lost with its sandbox.
-	spec := s.Spec(t, client(byPort, `c.sendall(b"here\n")`, "n=0", fmt.Sprintf("while n<%d:", all), " x=c.recv(1<<20)", " if not x: break", " n+=len(x)", `c.sendall(b"%d\n"%n)`, "c.recv(1)"))
+	spec := s.Spec(t, client(byPort, `c.sendall(b"here\n")`, "n=0", fmt.Sprintf("while n<%d:", all), " x=c.recv(1<<20)",
+		" if not x: break", " n+=len(x)", `c.sendall(b"%d\n"%n)`, "c.recv(1)"))
 	spec.Egress = s.door(t, func(c net.Conn) {
 		reached <- c.(*net.UnixConn)
 		<-done

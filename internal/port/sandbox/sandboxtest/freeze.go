@@ -105,7 +105,8 @@ func testAttach(t *testing.T, s Setup) {
 		must(t, err)
 		defer master.Close()
 		must(t, pty.Setsize(master, &pty.Winsize{Rows: 33, Cols: 77}))
-		a, err := p.Attach(t.Context(), []string{"sh", "-c", `stty size; echo "$EXTRA:$HOME:$LANG"; ls; echo on tty > /dev/tty; read line; echo "got $line"; exit 9`},
+		a, err := p.Attach(t.Context(), []string{"sh", "-c",
+			`stty size; echo "$EXTRA:$HOME:$LANG"; ls; echo on tty > /dev/tty; read line; echo "got $line"; exit 9`},
 			[]string{"EXTRA=1", "LANG=C"}, "", slave)
 		must(t, err)
 		slave.Close()

@@ -91,7 +91,8 @@ func testImage(t *testing.T, s Setup) {
 		root := folder(t)
 		Image(t, root, false)
 		for path, text := range map[string]string{
-			"opt/tool/f": "opt\n", "etc/pki/tls/certs/f": "certs\n", "etc/passwd": "evil\n", "etc/secret": "secret\n", "etc/ld.so.conf.d/a.conf": "/usr/lib\n", "srv/f": "srv\n",
+			"opt/tool/f": "opt\n", "etc/pki/tls/certs/f": "certs\n", "etc/passwd": "evil\n", "etc/secret": "secret\n",
+			"etc/ld.so.conf.d/a.conf": "/usr/lib\n", "srv/f": "srv\n",
 		} {
 			write(t, root, path, text)
 		}
@@ -128,7 +129,8 @@ func testImage(t *testing.T, s Setup) {
 		spec.Image, spec.Argv = root, []string{"env"}
 		lacking := func(err error) {
 			t.Helper()
-			if problem.KindOf(err) != problem.NotFound || !strings.Contains(err.Error(), `"env"`) || !strings.Contains(err.Error(), "the image "+sandbox.ImageName(root)) {
+			if problem.KindOf(err) != problem.NotFound || !strings.Contains(err.Error(), `"env"`) ||
+				!strings.Contains(err.Error(), "the image "+sandbox.ImageName(root)) {
 				t.Errorf("a program that it does not have: kind %q, %v", problem.KindOf(err), err)
 			}
 		}

@@ -81,10 +81,13 @@ func overs() []over {
 		{how: "waits until nobody looks, and then writes files without end", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ [MG]iB$`, limits: disk,
 			script: "sleep 2; i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > f$i; i=$((i+1)); done; sleep MARK"},
 		{how: "closes the folders that it writes in", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB$`, limits: disk,
-			script: python(`os.makedirs("a/b")`, `f=open("a/b/f","wb")`, `os.chmod("a/b",0)`, `os.chmod("a",0)`, `os.chmod(".",0)`, "f.write(bytes(20<<20)); f.flush()", stay)},
-		{how: "keeps files open that have no name", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB, [0-9.]+ MiB of it in open files without a name$`, limits: disk,
+			script: python(`os.makedirs("a/b")`, `f=open("a/b/f","wb")`, `os.chmod("a/b",0)`, `os.chmod("a",0)`, `os.chmod(".",0)`,
+				"f.write(bytes(20<<20)); f.flush()", stay)},
+		{how: "keeps files open that have no name", limit: sandbox.Disk, value: "8 MiB",
+			observed: `^[0-9.]+ MiB, [0-9.]+ MiB of it in open files without a name$`, limits: disk,
 			script: python(`f=open("f","wb")`, `os.unlink("f")`, "f.write(bytes(20<<20)); f.flush()", stay)},
-		{how: "maps files that have no name, and closes them", limit: sandbox.Disk, value: "8 MiB", observed: `^[0-9.]+ MiB, [0-9.]+ MiB of it in open files without a name$`, limits: disk, root: true,
+		{how: "maps files that have no name, and closes them", limit: sandbox.Disk, value: "8 MiB",
+			observed: `^[0-9.]+ MiB, [0-9.]+ MiB of it in open files without a name$`, limits: disk, root: true,
 			script: python(`f=os.open("f",os.O_RDWR|os.O_CREAT)`, `os.unlink("f")`, "os.ftruncate(f,20<<20)", "libc.mmap.restype=ctypes.c_void_p",
 				"a=ctypes.c_void_p(libc.mmap(None,ctypes.c_size_t(20<<20),3,1,f,ctypes.c_long(0)))", "os.close(f)", "ctypes.memset(a,1,20<<20)", stay)},
 		{how: "makes empty files", limit: sandbox.Files, value: "300", observed: `^[0-9]+$`, limits: files,
@@ -95,7 +98,8 @@ func overs() []over {
 		{how: "makes empty files in its home", limit: sandbox.Files, value: "300", observed: `^[0-9]+ in /tmp, /dev/shm and the home folder$`, limits: files,
 			script: python(`for i in range(400): open("/home/agent/e%d"%i,"w").close()`, stay)},
 
-		{how: "waits until nobody looks, and then makes empty files in its home", limit: sandbox.Files, value: "300", observed: `^[0-9]+ in /tmp, /dev/shm and the home folder$`, limits: files,
+		{how: "waits until nobody looks, and then makes empty files in its home", limit: sandbox.Files, value: "300",
+			observed: `^[0-9]+ in /tmp, /dev/shm and the home folder$`, limits: files,
 			script: python("time.sleep(2)", `for i in range(400): open("/home/agent/e%d"%i,"w").close()`, stay)},
 
 		{how: "burns", limit: sandbox.Processor, value: "300ms", observed: burnt, limits: busy, script: python("while True: pass")},
@@ -113,7 +117,8 @@ func overs() []over {
 			script: python("f=[]", "try:", ` while True: f.append(open("/dev/null"))`, "except OSError: "+stay)},
 		{how: "opens without end, and hides", told: true, limit: sandbox.Descriptors, value: "50 per process", observed: opened, limits: descriptors,
 			script: python("libc.prctl(4,0,0,0,0)", "f=[]", "try:", ` while True: f.append(open("/dev/null"))`, "except OSError: "+stay)},
-		{how: "dies of it", limit: sandbox.Descriptors, value: "50 per process", observed: "^(51 in one process|the kernel refused more, as stderr says)$", limits: descriptors,
+		{how: "dies of it", limit: sandbox.Descriptors, value: "50 per process",
+			observed: "^(51 in one process|the kernel refused more, as stderr says)$", limits: descriptors,
 			script: python(`f=[open("/dev/null") for i in range(100)]`)},
 	}
 }
@@ -161,7 +166,8 @@ func testLimits(t *testing.T, s Setup) {
 			}
 			got := <-ends[i]
 			must(t, got.failed)
-			if got.Limit == nil || got.Limit.Name != row.limit || got.Limit.Value != row.value || !regexp.MustCompile(row.observed).MatchString(got.Limit.Observed) {
+			if got.Limit == nil || got.Limit.Name != row.limit || got.Limit.Value != row.value ||
+				!regexp.MustCompile(row.observed).MatchString(got.Limit.Observed) {
 				t.Fatalf("exit %+v, limit %+v, stderr %.500q", got.Exit, got.Limit, got.err)
 			}
 			t.Logf("%s %s: observed %s", got.Limit.Name, got.Limit.Value, got.Limit.Observed)

@@ -116,10 +116,12 @@ func (b Back) faults(t testing.TB) (faults []string) {
 		_, adds := moves[table]
 		switch {
 		case table == "counter" || table == "lease":
-			none(table+" has lost", `SELECT json_array(s.k) FROM (SELECT `+all[0]+` AS k FROM snap."`+table+`") AS s WHERE s.k NOT IN (SELECT `+all[0]+` FROM main."`+table+`")`)
+			none(table+" has lost", `SELECT json_array(s.k) FROM (SELECT `+all[0]+` AS k FROM snap."`+table+
+				`") AS s WHERE s.k NOT IN (SELECT `+all[0]+` FROM main."`+table+`")`)
 		case table == "change": // its own, and those that were answered in the trial
 			decided := `id IN (SELECT id FROM snap.change WHERE state = 'awaiting_approval') AND state IN ('landing', 'rejected')`
-			none("change has lost or changed", said("snap", all, `id <> ?1 AND id NOT IN (SELECT id FROM main.change WHERE `+decided+`)`)+` EXCEPT `+said("main", all, "1"), b.Change)
+			none("change has lost or changed", said("snap", all, `id <> ?1 AND id NOT IN (SELECT id FROM main.change WHERE `+decided+`)`)+
+				` EXCEPT `+said("main", all, "1"), b.Change)
 			none("change has", said("main", all, `id <> ?1`)+` EXCEPT `+said("snap", all, "1")+` EXCEPT `+said("trial", all, decided), b.Change)
 		case table == "trial" || table == "landing":
 			none(table+" has lost or changed", said("snap", all, `change <> ?1`)+` EXCEPT `+said("main", all, "1"), b.Change)
@@ -129,7 +131,8 @@ func (b Back) faults(t testing.TB) (faults []string) {
 			none(table+" has", said("main", all, `change <> ?1`)+` EXCEPT `+said("snap", all, "1"), b.Change)
 		case adds:
 			none(table+" has lost or changed", said("snap", stay, "1")+` EXCEPT `+said("main", stay, "1"))
-			if b.Change == "" || slices.Contains([]string{"intake", "answer", "usage", "conversation", "subject", "chat", "question", "approval"}, table) { // the old host speaks, and answers nothing
+			if b.Change == "" || slices.Contains([]string{"intake", "answer", "usage", "conversation", "subject", "chat", "question",
+				"approval"}, table) { // the old host speaks, and answers nothing
 				none(table+" has what nobody wrote", said("main", stay, "1")+` EXCEPT `+said("snap", stay, "1")+` EXCEPT `+said("trial", stay, "1"))
 			}
 		default:
@@ -144,7 +147,8 @@ func (b Back) faults(t testing.TB) (faults []string) {
 	}
 	for _, c := range counts {
 		for _, before := range []string{"snap", "trial"} {
-			none(c.table+"."+c.column+" went back", fmt.Sprintf(`SELECT json_array(b.%[1]s, b.%[2]s, m.%[2]s) FROM %[4]s.%[3]s AS b LEFT JOIN main.%[3]s AS m ON m.%[1]s = b.%[1]s
+			none(c.table+"."+c.column+" went back",
+				fmt.Sprintf(`SELECT json_array(b.%[1]s, b.%[2]s, m.%[2]s) FROM %[4]s.%[3]s AS b LEFT JOIN main.%[3]s AS m ON m.%[1]s = b.%[1]s
 				WHERE coalesce(m.%[2]s < b.%[2]s, '%[4]s' = 'snap' OR '%[3]s' = 'counter')`, c.key, c.column, c.table, before))
 		}
 	}

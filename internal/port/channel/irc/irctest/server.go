@@ -190,7 +190,8 @@ func (s *Server) Serve(t *testing.T) {
 	t.Helper()
 	program := Tool(t, "anope")
 	dir := folder(t, map[string]string{"services.conf": strings.ReplaceAll(anopeConf, "LINK", s.Link), "motd": ""})
-	s.Services = Run(t, dir, program, "--nofork", "--nothird", "--config=services.conf", "--confdir="+dir, "--dbdir="+dir, "--logdir="+dir, "--modulesdir=/usr/lib/anope", "--localedir="+dir)
+	s.Services = Run(t, dir, program, "--nofork", "--nothird", "--config=services.conf", "--confdir="+dir, "--dbdir="+dir, "--logdir="+
+		dir, "--modulesdir=/usr/lib/anope", "--localedir="+dir)
 }
 
 // Network is one server of inspircd, with services.

@@ -56,7 +56,8 @@ type Fake struct {
 // Open returns one that ends with the test.
 func Open(t *testing.T) *Fake {
 	f := &Fake{
-		t: t, changed: make(chan struct{}), names: map[string]string{"U1": "ann", "U2": "bob", "UBOT": "port"}, Said: map[string][]object{}, last: map[string]object{},
+		t: t, changed: make(chan struct{}), names: map[string]string{"U1": "ann", "U2": "bob", "UBOT": "port"},
+		Said: map[string][]object{}, last: map[string]object{},
 		Pending: map[string]object{}, resent: map[string]bool{}, limits: map[string]time.Time{}, refused: map[string]bool{},
 	}
 	f.server = httptest.NewServer(f)
@@ -107,7 +108,8 @@ func (f *Fake) Say(_ *testing.T, s channeltest.Saying) string {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	ts := f.ts()
-	m := object{"type": "message", "user": s.By.Handle, "text": Escape.Replace(s.Text), "ts": ts, "event_ts": ts, "team": "T1", "channel": s.Place.Address, "channel_type": "channel"}
+	m := object{"type": "message", "user": s.By.Handle, "text": Escape.Replace(s.Text), "ts": ts, "event_ts": ts, "team": "T1",
+		"channel": s.Place.Address, "channel_type": "channel"}
 	if s.Place.Address == "D1" {
 		m["channel_type"] = "im"
 	}
@@ -169,7 +171,8 @@ func (f *Fake) Edit(_ *testing.T, place, id, text string) {
 				now[k] = v
 			}
 			now["text"], now["edited"] = Escape.Replace(text), object{"user": m["user"], "ts": f.ts()}
-			f.Event(place, object{"type": "message", "subtype": "message_changed", "channel": place, "channel_type": m["channel_type"], "ts": f.ts(), "event_ts": f.ts(), "message": now, "previous_message": m})
+			f.Event(place, object{"type": "message", "subtype": "message_changed", "channel": place, "channel_type": m["channel_type"],
+				"ts": f.ts(), "event_ts": f.ts(), "message": now, "previous_message": m})
 		}
 	}
 }
@@ -197,7 +200,8 @@ func (f *Fake) Press(t *testing.T, place, message string, p channeltest.Person, 
 			if strings.HasSuffix(b["value"].(string), ":"+option) {
 				f.Push("interactive", object{
 					"type": "block_actions", "team": object{"id": "T1"}, "user": object{"id": p.Handle, "team_id": "T1", "username": "login"},
-					"channel": object{"id": place, "name": "x"}, "message": m, "actions": []object{{"type": "button", "action_id": b["action_id"], "value": b["value"], "action_ts": f.ts()}},
+					"channel": object{"id": place, "name": "x"}, "message": m,
+					"actions": []object{{"type": "button", "action_id": b["action_id"], "value": b["value"], "action_ts": f.ts()}},
 				}, 0)
 				return
 			}
@@ -385,7 +389,8 @@ func (f *Fake) answer(w http.ResponseWriter, method string, ask object) {
 		ask["ts"] = f.ts()
 		f.Said[place] = append(f.Said[place], ask)
 		// The app hears what it has said itself.
-		f.Event(place, object{"type": "message", "subtype": "bot_message", "bot_id": "BBOT", "user": "UBOT", "text": ask["text"], "ts": ask["ts"], "event_ts": ask["ts"], "channel": place, "channel_type": "channel"})
+		f.Event(place, object{"type": "message", "subtype": "bot_message", "bot_id": "BBOT", "user": "UBOT", "text": ask["text"],
+			"ts": ask["ts"], "event_ts": ask["ts"], "channel": place, "channel_type": "channel"})
 		say(w, object{"ok": true, "channel": place, "ts": ask["ts"], "message": object{"blocks": "in no form that anybody knows"}})
 	case method == "chat.update":
 		for i, m := range f.Said[place] {

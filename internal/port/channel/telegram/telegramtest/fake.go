@@ -140,7 +140,8 @@ func (f *Fake) Say(t *testing.T, s channeltest.Saying) string {
 	}
 	if s.Quote != nil {
 		id, _ := strconv.Atoi(s.Quote.ID)
-		m["reply_to_message"] = object{"message_id": id, "date": 1, "chat": m["chat"], "from": object{"id": 12, "first_name": s.Quote.From}, "text": s.Quote.Text}
+		m["reply_to_message"] = object{"message_id": id, "date": 1, "chat": m["chat"],
+			"from": object{"id": 12, "first_name": s.Quote.From}, "text": s.Quote.Text}
 	}
 	if s.Forwarded {
 		m["forward_origin"] = object{"type": "hidden_user", "date": 1, "sender_user_name": "somebody"}
@@ -395,7 +396,8 @@ func (f *Fake) change(method string, ask object) (*Answer, any) {
 		if m["text"] == ask["text"] && len(buttonsOf(m)) == len(buttonsOf(ask)) {
 			return &Answer{Code: 400, Why: "Bad Request: message is not modified: specified new message content and reply markup are exactly the same"}, nil
 		}
-		f.messages[chat][int(id)-1] = object{"message_id": m["message_id"], "date": 1, "chat": ask["chat"], "text": ask["text"], "reply_markup": ask["reply_markup"]}
+		f.messages[chat][int(id)-1] = object{"message_id": m["message_id"], "date": 1, "chat": ask["chat"], "text": ask["text"],
+			"reply_markup": ask["reply_markup"]}
 		return nil, f.messages[chat][int(id)-1]
 	}
 	return &Answer{Code: 404, Why: "Not Found: method not found"}, nil
