@@ -56,7 +56,10 @@ func (d *Daemon) makeState() (string, error) {
 // makeRepository makes the home's git repository, once; only the daemon that holds the home does.
 func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 	if _, err := os.Stat(filepath.Join(d.Home, ".git")); err == nil {
-		return errors.Join(guarded(d.Home), d.mendRepository(ctx))
+		if err := guarded(d.Home); err != nil {
+			return err
+		}
+		return errors.Join(d.closeRepository(), d.mendRepository(ctx))
 	}
 	defer syscall.Umask(syscall.Umask(0o077)) // nobody else gets to what git makes below, whatever mode that has
 	// The repository is made aside and moved into place, so that a home has a whole one or none.
@@ -111,6 +114,16 @@ func guarded(home string) error {
 		}
 	}
 	return nil
+}
+
+// closeRepository has nobody but its owner enter a home's repository: an earlier build left that to the umask.
+func (d *Daemon) closeRepository() error {
+	folder := filepath.Join(d.Home, ".git")
+	info, err := os.Lstat(folder)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 == 0 {
+		return err // a repository of another form is a person's matter
+	}
+	return d.Ops.Do("home:close", func() error { return os.Chmod(folder, 0o700) })
 }
 
 // mendRepository has a home's repository know its work tree: an earlier build made it bare.

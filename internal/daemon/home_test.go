@@ -129,6 +129,10 @@ func TestNobodyElseWritesTheRepositoryOfAHome(t *testing.T) {
 		if (err == nil) != is.served || err != nil && !strings.HasPrefix(problem.Of(err).Next, "chmod -R go-w ") {
 			t.Errorf("%+v: %v", is, err)
 		}
+		now, err := os.Stat(repository)
+		if closed := err == nil && now.Mode().Perm() == 0o700; closed != is.served {
+			t.Errorf("%+v: now others may enter it as %s says: %v", is, now.Mode(), err)
+		}
 	}
 }
 
