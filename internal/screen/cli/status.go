@@ -320,10 +320,17 @@ func printDrops(s sheet, drops []api.Drop) {
 	}
 }
 
-// printRow shows a change in one line, and why it is where it is in a second.
+// printRow shows a change in one line, and why it is where it is in another. Where a terminal would break the line, it goes on in the next.
 func printRow(s sheet, c api.Change) {
-	s.line("  %s  %s  %s  %s", c.ID, paddedState(s, c.State), clip(wish(c), 60),
-		s.dim(fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))))
+	const before = 2 + 12 + 2 + len(api.AwaitingApproval) + 2
+	what, where := clip(wish(c), 60), fmt.Sprintf("%s in %s, %s", inert.Path(c.Branch), inert.Path(c.Repo), ago(c.Moved, s.now))
+	row := fmt.Sprintf("  %s  %s  ", c.ID, paddedState(s, c.State))
+	if wide := before + columns(what) + 2 + columns(where); s.terminal && wide > s.width {
+		s.line("%s%s", row, clip(what, max(s.width-before, 20)))
+		s.line("    %s", s.dim(clip(where, s.width-4)))
+	} else {
+		s.line("%s%s  %s", row, what, s.dim(where))
+	}
 	if c.State == api.InTrial && c.Trial != nil {
 		s.line("    %s", clip(trialLine(c.Trial), max(s.width-4, 60)))
 	} else if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
