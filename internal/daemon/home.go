@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
@@ -59,7 +60,7 @@ func (d *Daemon) makeRepository(ctx context.Context, state string) error {
 		if err := guarded(d.Home); err != nil {
 			return err
 		}
-		return errors.Join(d.closeRepository(), d.mendRepository(ctx))
+		return errors.Join(closeRepository(d.Ops, d.Home), d.mendRepository(ctx))
 	}
 	defer syscall.Umask(syscall.Umask(0o077)) // nobody else gets to what git makes below, whatever mode that has
 	// The repository is made aside and moved into place, so that a home has a whole one or none.
@@ -117,13 +118,13 @@ func guarded(home string) error {
 }
 
 // closeRepository has nobody but its owner enter a home's repository: an earlier build left that to the umask.
-func (d *Daemon) closeRepository() error {
-	folder := filepath.Join(d.Home, ".git")
+func closeRepository(ops disk.Ops, home string) error {
+	folder := filepath.Join(home, ".git")
 	info, err := os.Lstat(folder)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 == 0 {
 		return err // a repository of another form is a person's matter
 	}
-	return d.Ops.Do("home:close", func() error { return os.Chmod(folder, 0o700) })
+	return ops.Do("home:close", func() error { return os.Chmod(folder, 0o700) })
 }
 
 // mendRepository has a home's repository know its work tree: an earlier build made it bare.
