@@ -21,6 +21,7 @@ type Delivery struct {
 	PlatformID   string // of the last piece
 	Reason       string // why it waits, or is dead
 	Ended        *time.Time
+	Told         bool // as a card, it shows its outcome, or never will
 }
 
 // DeliveryStatus is where a delivery stands.
@@ -93,7 +94,7 @@ type DeliveryTx interface {
 	MoveDelivery(ctx context.Context, d Delivery) error
 	// EndedCards returns cards that were sent by a channel, whose question has ended since, and which do not show that yet.
 	EndedCards(ctx context.Context, channel string, limit int) ([]Delivery, error)
-	// NoteTold writes down that a card shows its outcome.
+	// NoteTold writes down that a card shows its outcome, or never will.
 	NoteTold(ctx context.Context, card id.Out) error
 	// Out returns a message that leaves. Errors: problem.NotFound.
 	Out(ctx context.Context, id id.Out) (Out, error)

@@ -87,14 +87,18 @@ func (c carrier) tellOutcome(ctx context.Context, l *line, d message.Delivery) {
 	l.outcomes.forget(d.Out)
 }
 
-// showOutcome changes a card to what it shows once it has its answer.
+// showOutcome changes a card to what it shows once it has its answer. Whether it does already is read anew: another look may have had it told
+// after this one found it.
 func (c carrier) showOutcome(ctx context.Context, l *line, d message.Delivery) error {
 	var p parcel
 	err := c.DB.Read(ctx, func(tx store.Tx) (err error) {
+		if d, _, err = tx.Delivery(ctx, d.Out); err != nil || d.Told {
+			return err
+		}
 		p, err = c.open(ctx, tx, d.Out)
 		return err
 	})
-	if err != nil || p.outcome == "" || d.PlatformID == "" || !l.driver.Can().Edits {
+	if err != nil || d.Told || p.outcome == "" || d.PlatformID == "" || !l.driver.Can().Edits {
 		return err
 	}
 	pieces := l.driver.Can().Cut(p.Text + "\n\n" + p.outcome)

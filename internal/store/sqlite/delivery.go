@@ -12,12 +12,12 @@ import (
 	"sallyport/internal/chat/message"
 )
 
-const deliveryColumns = `d.seq, d.out, d.channel, d.conversation, d.lane, d.status, d.pieces, d.tries, d.due_at, d.platform_id, d.reason, d.ended_at`
+const deliveryColumns = `d.seq, d.out, d.channel, d.conversation, d.lane, d.status, d.pieces, d.tries, d.due_at, d.platform_id, d.reason, d.ended_at, d.told`
 
 // readDelivery reads a row of deliveryColumns.
 func readDelivery(row scanner, d *message.Delivery) (err error) {
 	var due, ended sql.NullInt64
-	err = row.Scan(&d.Seq, &d.Out, &d.Channel, &d.Conversation, &d.Lane, &d.Status, &d.Pieces, &d.Tries, &due, &d.PlatformID, &d.Reason, &ended)
+	err = row.Scan(&d.Seq, &d.Out, &d.Channel, &d.Conversation, &d.Lane, &d.Status, &d.Pieces, &d.Tries, &due, &d.PlatformID, &d.Reason, &ended, &d.Told)
 	d.Due, d.Ended = clock(due), maybe(ended)
 	return err
 }

@@ -522,7 +522,9 @@ func testEndedCards(t *testing.T, s *suite, where id.Conversation) {
 		err3 := tx.NoteTold(ctx, card.ID)
 		ended, err4 := tx.EndedCards(ctx, "irc", 9)
 		s.same(len(ended), 0)
-		return errors.Join(err, err2, err3, err4, err5)
+		told, _, err6 := tx.Delivery(ctx, card.ID)
+		s.same(told.Told, true)
+		return errors.Join(err, err2, err3, err4, err5, err6)
 	})
 
 	// What was sent by a channel that was removed shows nothing more.
