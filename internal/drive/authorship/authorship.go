@@ -49,7 +49,7 @@ func (c Composer) Foretell(ctx context.Context, row change.Row, host git.Dir, ba
 	}
 	who, note := c.person(ctx, row)
 	signed := c.signable(ctx, row, who)
-	card.Subject = c.Secrets.Redact(subject)
+	card.Subject = subject
 	card.CommitBy = "by " + who.Author.Address()
 	if who.Committer.Address() != who.Author.Address() {
 		card.CommitBy += ", committed by " + who.Committer.Address()
@@ -57,7 +57,7 @@ func (c Composer) Foretell(ctx context.Context, row change.Row, host git.Dir, ba
 	if note != "" {
 		card.CommitBy += ", " + note
 	}
-	card.CommitBy = c.Secrets.Redact(card.CommitBy + signed)
+	card.CommitBy += signed
 	return nil
 }
 

@@ -408,7 +408,7 @@ func triesMax(because error) int {
 // reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
 func (ls *Landings) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
 	p.Number, p.At = p.Number+1, ledger.Now()
-	p.Card.Note, p.Card.Drift, p.Card.Moved = ls.Secrets.Redact(problem.Of(because).Text), nil, nil
+	p.Card.Note, p.Card.Drift, p.Card.Moved = problem.Of(because).Text, nil, nil
 	if errors.Is(because, landing.ErrDrift) {
 		p.Card.Drift = []string{p.Card.Note}
 	}

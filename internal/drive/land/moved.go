@@ -266,11 +266,6 @@ func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.
 		}
 	}
 	drift, err := drifted(ctx, host, head, edits)
-	for _, words := range [][]string{m.Subjects, m.Paths} {
-		for i := range words {
-			words[i] = ls.Secrets.Redact(words[i])
-		}
-	}
 	return m, drift, err
 }
 
@@ -321,6 +316,7 @@ func drifted(ctx context.Context, host git.Dir, head git.OID, edits []git.Edit) 
 func (ls *Landings) AddMoved(ctx context.Context, row change.Row, p *proposal.Proposal) {
 	if p != nil && row.State == change.AwaitingApproval {
 		ls.FindMoved(ctx, row, p)
+		p.Card = p.Card.Redacted(ls.Secrets)
 	}
 }
 
@@ -337,7 +333,7 @@ func (ls *Landings) FindMoved(ctx context.Context, row change.Row, p *proposal.P
 			ls.Log.Warn("sallyport could not find out whether the branch has moved", "change", row.ID, "error", err)
 		}
 		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch,
-			ls.Secrets.Redact(problem.Of(err).Text)))
+			problem.Of(err).Text))
 		return
 	}
 	p.Card.Moved = m

@@ -176,13 +176,13 @@ func TestACardSaysByWhatTheBranchHasMoved(t *testing.T) {
 		for i := range 7 {
 			h.Commits(fmt.Sprintf("f%d", i), "x\n", fmt.Sprintf("Commit %d", i))
 		}
-		h.Commits("page.txt", "three\n", "Mine")
+		h.Commits("page.txt", "three\n", "Use ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi")
 		_, p, err := c.Approval(t.Context(), string(chg))
 		if err != nil {
 			t.Fatal(err)
 		}
 		m := p.Card.Moved
-		if m == nil || m.Commits != 8 || !slices.Equal(m.Subjects, []string{"Mine", "Commit 6", "Commit 5", "Commit 4", "Commit 3"}) || m.PathsTotal != 8 {
+		if m == nil || m.Commits != 8 || !slices.Equal(m.Subjects, []string{"Use [secret: github-token]", "Commit 6", "Commit 5", "Commit 4", "Commit 3"}) || m.PathsTotal != 8 {
 			t.Errorf("moved: %+v", m)
 		}
 		if len(p.Card.Drift) != 1 || !strings.Contains(p.Card.Drift[0], "page.txt changed on main") {

@@ -72,10 +72,6 @@ func (ls *Landings) showMarks(p *proposal.Proposal, u *unseen) {
 	all := slices.Concat(u.verdict.fresh, u.verdict.proposed)
 	p.Card.MarksTotal = len(all)
 	p.Card.Marks = all[:min(len(all), proposal.MarksShown)]
-	for i := range p.Card.Marks {
-		p.Card.Marks[i].Says = ls.Secrets.Redact(p.Card.Marks[i].Says)
-	}
-
 	p.Card.MarksWord = u.Judging.Rules.Marks != policy.MarksShow
 	p.Card.MarksOn = on
 	p.Digest = p.Sum()

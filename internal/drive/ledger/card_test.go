@@ -134,6 +134,26 @@ func TestAnApprovalIsShownWhereItWasAskedForAndToWhoIsAskedAlone(t *testing.T) {
 	}
 }
 
+// What a card says reaches the store and the conversations without a secret.
+func TestACardIsKeptAndShownWithoutSecrets(t *testing.T) {
+	b := open(t)
+	here := b.talks("irc", "#echo", "echo")
+	row := b.add(change.Submitted, swap(here))
+	var kept proposal.Proposal
+	b.do(func(tx store.Tx) error {
+		p := offer(row, 1)
+		p.Card.Note = "it holds " + planted
+		_, err := b.Origin.OpenApproval(t.Context(), tx, row, p)
+		var err2 error
+		kept, _, err2 = tx.Proposal(t.Context(), row.ID)
+		return errors.Join(err, err2)
+	})
+	shown := b.outs(here.ID)
+	if !strings.HasPrefix(kept.Card.Note, "it holds [secret") || len(shown) != 2 || strings.Contains(shown[0].Text+shown[1].Text, planted) {
+		t.Errorf("kept is %q, and shown %+v", kept.Card.Note, shown)
+	}
+}
+
 // Who is alone with the assistant in the conversation itself, or sits at the terminal that it is, reads the card there once.
 func TestNobodyIsShownACardTwice(t *testing.T) {
 	b := open(t)

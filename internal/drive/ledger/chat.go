@@ -55,10 +55,16 @@ func (n *Origin) tellIn(ctx context.Context, tx store.Tx, row change.Row, chat c
 	return nil
 }
 
+// PutProposal stores p as its change's current one, and takes secrets out of its card.
+func (n *Origin) PutProposal(ctx context.Context, tx store.Tx, p *proposal.Proposal) error {
+	p.Card = p.Card.Redacted(n.secrets)
+	return tx.AddProposal(ctx, *p)
+}
+
 // OpenApproval asks for a decision on exactly p, which becomes the change's current proposal; its card is shown where the change was
 // asked for, and to each who is asked where they are alone with the assistant.
 func (n *Origin) OpenApproval(ctx context.Context, tx store.Tx, row change.Row, p proposal.Proposal) (approval.Approval, error) {
-	if err := tx.AddProposal(ctx, p); err != nil {
+	if err := n.PutProposal(ctx, tx, &p); err != nil {
 		return approval.Approval{}, err
 	}
 	asked, err := approval.Open(ctx, tx, id.NewApproval(), p, p.At)

@@ -51,23 +51,21 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 		Text: text, Wish: wish, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
 		Checkpoint: o.From, Base: o.Base, Commit: o.Commit, Tree: o.Tree, Edits: o.Edits,
 		Policy: o.Policy, Marks: o.Marks, MarksWord: row.Request.Worked() && o.Judging.Rules.Marks != policy.MarksShow, Checks: results,
-		Note: o.Noted(), AgentSays: o.LastWord, Host: o.Rehearsed, At: ledger.Now(), Secrets: s.Secrets,
+		Note: o.Noted(), AgentSays: o.LastWord, Host: o.Rehearsed, At: ledger.Now(),
 	})
 	if err != nil {
 		return proposal.Proposal{}, fmt.Errorf("compute the card: %w", err)
 	}
 	p.Card.Reworks = row.Swap != nil
 	p.Card.Class, p.Card.Typed, p.Card.Think, p.Card.People, p.Card.Banner = o.Class, o.Typed, o.Think, o.People, o.Banner
-	for _, line := range o.Reach {
-		p.Card.Reach = append(p.Card.Reach, s.Secrets.Redact(line))
-	}
+	p.Card.Reach = append(p.Card.Reach, o.Reach...)
 	if row.Request.Chat != "" {
 		if p.Card.Spoken, err = s.speak(ctx, o); err != nil {
 			return p, err
 		}
 		s.Moved(ctx, row, &p) // nobody looks at that card again, as on the command line
 	}
-	p.Card.Made = s.Secrets.Redact(madeBy(row.Request))
+	p.Card.Made = madeBy(row.Request)
 	if p.Card.Setup, err = s.Stocks.LostBy(ctx, s.Opener.Spec(row)); err != nil {
 		return p, err
 	}

@@ -127,7 +127,7 @@ func (s *Submissions) fail(ctx context.Context, row change.Row, o grounds.Offer,
 		return err
 	}
 	row, err = s.InTx(ctx, row, func(tx store.Tx, row *change.Row) error {
-		if err := tx.AddProposal(ctx, p); err != nil {
+		if err := s.Origin.PutProposal(ctx, tx, &p); err != nil {
 			return err
 		}
 		if err := s.RecordPassedChecks(ctx, tx, *row, p.Card.Checks, "passed a check", p.Digests(), p.At); err != nil {

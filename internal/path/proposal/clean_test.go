@@ -2,15 +2,14 @@ package proposal_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"io"
 	"strings"
 	"testing"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/secret"
 )
 
 // planted is a key in the form of one; nobody has it.
@@ -18,42 +17,38 @@ const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
 
 // A card is stored, shown and sent: whatever brought a secret into it, it leaves without one.
 func TestNoSecretComesOntoACardByAnyWord(t *testing.T) {
-	o := objects{tree: "t", stats: []git.FileStat{{Path: "f", Status: "A"}, {Path: "l", Status: "A", New: git.Entry{Mode: git.Symlink, OID: "1"}}}}
-	m := making(linked{o}, git.Commit{OID: "b"}, git.Commit{OID: "c", Tree: "t"})
 	said := "it is " + planted
-	m.Text, m.Note, m.AgentSays, m.Drift = said, said, said, []string{"first", said}
-	m.Edits = []git.Edit{{Path: "l", New: git.Entry{Mode: git.Symlink, OID: "1"}}}
-	m.Checks = []proposal.CheckResult{{Command: "true"}, {Command: said, Why: said, Tail: said, With: said}}
-	m.Marks = []policy.Mark{{Path: "a", Says: "plain"}, {Path: "b", Says: said}}
-	p, err := proposal.Make(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
+	some := []string{"first", said}
+	c := proposal.Card{
+		Title: said, Wish: said, Note: said, Made: said, Used: said, Subject: said, CommitBy: said, AgentSays: said,
+		Reach: some, Drift: some, Then: some, Network: some, Setup: some, Moved: &proposal.Moved{Subjects: some, Paths: some},
+		Files:  []proposal.FileLine{{Path: "a"}, {Path: "l", Note: said}},
+		Marks:  []policy.Mark{{Path: "a", Says: "plain"}, {Path: "b", Says: said}},
+		Checks: []proposal.CheckResult{{Command: "true"}, {Command: said, Why: said, Tail: said, With: said}},
 	}
-	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
+	before := text(t, c)
+	clean := text(t, c.Redacted(secret.Default()))
+	if strings.Contains(clean, planted) {
+		t.Errorf("the card holds it: %s", clean)
 	}
-	if strings.Contains(string(raw), planted) {
-		t.Errorf("the card holds it: %s", raw)
+	if n, want := strings.Count(clean, "it is [secret"), strings.Count(before, "it is "); n != want || want != 21 {
+		t.Errorf("%d of %d words are there without it: %s", n, want, clean)
 	}
-	if n := strings.Count(string(raw), "it is "); n != 9 {
-		t.Errorf("%d of 9 words are there without it: %s", n, raw)
-	}
-	if said != m.Checks[1].Tail || m.Drift[1] != said {
+	if text(t, c) != before {
 		t.Error("what the card was made of was written over")
+	}
+	if empty := text(t, proposal.Card{Drift: []string{}}); text(t, proposal.Card{Drift: []string{}}.Redacted(secret.Default())) != empty {
+		t.Error("what is empty, or absent, is it no more")
 	}
 }
 
-// linked is a world in which every link leads to the planted key.
-type linked struct{ objects }
-
-func (l linked) Blobs(_ context.Context, oids []git.OID, each func(git.OID, int64, io.Reader) error) error {
-	for _, oid := range oids {
-		if err := each(oid, int64(len(planted)), strings.NewReader(planted)); err != nil {
-			return err
-		}
+func text(t *testing.T, c proposal.Card) string {
+	t.Helper()
+	raw, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	return string(raw)
 }
 
 // Marks of what results on another head are part of what a yes is bound to.

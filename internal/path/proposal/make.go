@@ -14,7 +14,6 @@ import (
 	"sallyport/internal/path/checkpoint"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/rule/policy"
-	"sallyport/internal/rule/secret"
 )
 
 // What a card holds at most.
@@ -62,7 +61,6 @@ type Making struct {
 	AgentSays  string
 	Host       *Host // how it was rehearsed; nil = it is no change of the host
 	At         time.Time
-	Secrets    *secret.Scanner // takes secrets out of the card's words; nil = by the built-in rules
 }
 
 // Make computes a proposal with its card and its digest. It reads objects and writes nothing.
@@ -92,7 +90,6 @@ func Make(ctx context.Context, m Making) (Proposal, error) {
 	p.Card, err = m.card(ctx)
 	p.Card.Host = m.Host
 	p.Digest = p.Sum()
-	m.clean(&p.Card)
 	return p, err
 }
 
@@ -137,34 +134,6 @@ func (m Making) card(ctx context.Context) (Card, error) {
 	}
 	c.Reach = append(c.Reach, policy.Reach(changes)...)
 	return c, nil
-}
-
-// clean takes secrets out of what others said: a request, a repository, an agent, its tools.
-func (m Making) clean(c *Card) {
-	if m.Secrets == nil {
-		m.Secrets = secret.Default()
-	}
-	all := []*string{&c.Title, &c.Wish, &c.Note, &c.AgentSays}
-	for i := range c.Checks {
-		all = append(all, &c.Checks[i].Command, &c.Checks[i].Why, &c.Checks[i].Tail, &c.Checks[i].With)
-	}
-	for i := range c.Drift {
-		all = append(all, &c.Drift[i])
-	}
-	for i := range c.Files {
-		all = append(all, &c.Files[i].Note)
-	}
-	for i := range c.Reach {
-		all = append(all, &c.Reach[i])
-	}
-	for i := range c.Marks {
-		all = append(all, &c.Marks[i].Says)
-	}
-	for _, text := range all {
-		if *text != "" {
-			*text = m.Secrets.Redact(*text)
-		}
-	}
 }
 
 // targets reads where the new links lead, by object.

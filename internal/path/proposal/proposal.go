@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"sallyport/internal/base/git"
@@ -15,6 +16,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/rule/policy"
+	"sallyport/internal/rule/secret"
 )
 
 // Digest binds an approval: SHA-256 over change, tree, base and policy.
@@ -100,6 +102,43 @@ type Card struct {
 	AgentSays  string               `json:"agent_says,omitempty"` // the last words of the transcript: the agent's own
 	Spoken     *Spoken              `json:"spoken,omitempty"`     // the diff for a conversation; nil = it is asked in none
 	Host       *Host                `json:"host,omitempty"`       // how a change of the host was rehearsed; nil = it is none
+}
+
+// Redacted returns the card without secrets in what others said: a request, a repository, an agent, its tools. c stays as it is.
+func (c Card) Redacted(secrets *secret.Scanner) Card {
+	c.Files, c.Marks, c.Checks = slices.Clone(c.Files), slices.Clone(c.Marks), slices.Clone(c.Checks)
+	for i := range c.Files {
+		c.Files[i].Note = secrets.Redact(c.Files[i].Note)
+	}
+	for i := range c.Marks {
+		c.Marks[i].Says = secrets.Redact(c.Marks[i].Says)
+	}
+	for i := range c.Checks {
+		check := &c.Checks[i]
+		for _, text := range []*string{&check.Command, &check.Why, &check.Tail, &check.With} {
+			*text = secrets.Redact(*text)
+		}
+	}
+	if c.Moved != nil {
+		moved := *c.Moved
+		moved.Subjects, moved.Paths = redacted(secrets, moved.Subjects), redacted(secrets, moved.Paths)
+		c.Moved = &moved
+	}
+	for _, all := range []*[]string{&c.Reach, &c.Drift, &c.Then, &c.Network, &c.Setup} {
+		*all = redacted(secrets, *all)
+	}
+	for _, text := range []*string{&c.Title, &c.Wish, &c.Note, &c.Made, &c.Used, &c.Subject, &c.CommitBy, &c.AgentSays} {
+		*text = secrets.Redact(*text)
+	}
+	return c
+}
+
+func redacted(secrets *secret.Scanner, all []string) []string {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i] = secrets.Redact(all[i])
+	}
+	return all
 }
 
 // Ground is a tree that a change would result in on a head of its branch.
