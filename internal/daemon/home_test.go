@@ -13,6 +13,7 @@ import (
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/problem"
+	"sallyport/internal/rule/config"
 	"sallyport/internal/who/group"
 )
 
@@ -23,8 +24,14 @@ func TestANewHomeBeginsWithAGroup(t *testing.T) {
 	for _, name := range []string{".state", "sallyport.yaml", "policy.yaml", "groups"} {
 		disktest.Private(t, filepath.Join(home, name), ".")
 	}
-	if info, err := os.Stat(filepath.Join(home, ".git")); err != nil || info.Mode().Perm() != 0o700 { // git gives what is in it other rights
-		t.Errorf("others can enter the repository: %v, %v", info.Mode(), err)
+	disktest.Private(t, filepath.Join(home, ".git"), "HEAD", "refs/heads/main") // others could enter while it is made
+	made := &Daemon{Options: Options{Home: home}}
+	if _, err := made.ensureFile(config.File{Name: "more/of/it", Text: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	disktest.Private(t, filepath.Join(home, "more"), "of/it") // whatever the umask is
+	if err := os.RemoveAll(filepath.Join(home, "more")); err != nil {
+		t.Fatal(err)
 	}
 	mine := "# mine\n"
 	writeFile(t, filepath.Join(home, "sallyport.yaml"), []byte(mine), 0o600)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/disk/disktest"
 )
 
 // mine is a record whose daemon is this process.
@@ -72,6 +73,7 @@ func TestAKeeperThatGivesUpLeavesItsLogAndTheRecord(t *testing.T) {
 	if err != nil || len(story) != 2 || story[0].State != "watching" || story[1].State != "gave_up" || story[1].Why != "told to end" {
 		t.Errorf("the log tells %+v, %v", story, err)
 	}
+	disktest.Private(t, logPath(record), ".") // whatever the umask of its program is
 	if _, err := Read(record); err != nil {
 		t.Error(err)
 	}
@@ -94,6 +96,7 @@ func TestTheCommandRunsInASessionOfItsOwnAndLeavesNothingOpen(t *testing.T) {
 	if err != nil || len(f) != 5 || f[1] != f[3] || f[4] != "/" {
 		t.Errorf("the command says %q, %v", raw, err)
 	}
+	disktest.Private(t, outputPath(record), ".")
 }
 
 // TestTheCommandKnowsWhetherItIsStillWanted holds that what it starts it starts only while its record is armed.

@@ -403,6 +403,7 @@ func TestAKeeperThatIsStartedAgainAndEndsIsAnError(t *testing.T) {
 	if raw, err := os.ReadFile(log); err != nil || !strings.Contains(string(raw), "keep the home") {
 		t.Errorf("%q, %v", raw, err)
 	}
+	disktest.Private(t, filepath.Dir(log), "daemon.log")
 	if err := errors.Join(os.RemoveAll(log), os.Mkdir(log, 0o700)); err != nil {
 		t.Fatal(err)
 	}

@@ -106,6 +106,7 @@ func TestWhatACandidateFailsInIsTold(t *testing.T) {
 			if err := r.keep(); err != nil {
 				t.Fatal(err)
 			}
+			disktest.Private(t, filepath.Join(home, before), ".")
 			if c.ready > 0 {
 				r.Ready = c.ready
 			}

@@ -16,7 +16,7 @@ func TestWhatAnInterruptedRestartLeftIsEndedBeforeTheNext(t *testing.T) {
 	h, at := aHost(t)
 	folder := filepath.Join(h.Changes, string(at.Change))
 	record := filepath.Join(folder, "restart.run")
-	restart := trust.Target{Restart: `cat '` + record + `' >noted; cut -d' ' -f6 /proc/$$/stat >session`}
+	restart := trust.Target{Restart: `cat '` + record + `' >noted; stat -c %a '` + record + `' >mode; cut -d' ' -f6 /proc/$$/stat >session`}
 	read := func(name string) string {
 		t.Helper()
 		raw, err := os.ReadFile(filepath.Join(at.Project.Top, name))
@@ -30,6 +30,9 @@ func TestWhatAnInterruptedRestartLeftIsEndedBeforeTheNext(t *testing.T) {
 	}
 	if noted, session := read("noted"), read("session"); noted != session || noted == "" {
 		t.Fatalf("the record said %q, the session is %q", noted, session)
+	}
+	if mode := read("mode"); mode != "600\n" { // who writes there says what is ended
+		t.Errorf("the record has the mode %s", mode)
 	}
 	if _, err := os.Lstat(record); !os.IsNotExist(err) {
 		t.Errorf("a restart that has ended is on record: %v", err)
