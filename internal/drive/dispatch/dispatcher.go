@@ -120,11 +120,12 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	})
 	d.ending.Go(func() { d.trim(ctx) })
 	for ctx.Err() == nil {
-		if err := d.sweep(ctx); err != nil && ctx.Err() == nil {
+		now := ledger.Now() // of the look and of the sleep after it: what falls due between the two is looked at
+		if err := d.sweep(ctx, now); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("find the chats that are due: %w", err)
 		}
 		d.Rounds.Add(1)
-		if err := d.sleep(ctx); err != nil && ctx.Err() == nil {
+		if err := d.sleep(ctx, now); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("find what falls due next: %w", err)
 		}
 	}
@@ -200,12 +201,11 @@ func (d *Dispatcher) Owes(ctx context.Context) bool {
 	return any || err != nil
 }
 
-// sweep wakes every chat that is due.
-func (d *Dispatcher) sweep(ctx context.Context) error {
+// sweep wakes every chat that is due at a time.
+func (d *Dispatcher) sweep(ctx context.Context, now time.Time) error {
 	var due []id.Chat
 	var waiting []message.In
 	err := d.DB.Read(ctx, func(tx store.Tx) (err error) {
-		now := ledger.Now()
 		if waiting, err = tx.WaitingUntil(ctx, now.Add(stuck.Backoff(0))); err != nil {
 			return err
 		}
@@ -272,16 +272,15 @@ func (d *Dispatcher) nextDue(ctx context.Context, after time.Time) (due time.Tim
 // sweepEvery is how long the dispatcher sleeps at the most: a clock that was set is noticed by then.
 const sweepEvery = 10 * time.Second
 
-// sleep waits for a wake-up, for the next message to fall due, or for the end.
-func (d *Dispatcher) sleep(ctx context.Context) error {
-	now := ledger.Now()
+// sleep waits for a wake-up, for the next message to fall due that was not at a time, or for the end.
+func (d *Dispatcher) sleep(ctx context.Context, now time.Time) error {
 	due, any, err := d.nextDue(ctx, now)
 	if err != nil {
 		return err
 	}
 	wait := sweepEvery
 	if any {
-		wait = min(wait, max(due.Sub(now), time.Millisecond))
+		wait = min(wait, max(due.Sub(ledger.Now()), time.Millisecond))
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
