@@ -56,6 +56,11 @@ func (c *Controller) cancel(ctx context.Context, changeID id.Change, said *ledge
 		if row, err = tx.Change(ctx, changeID); err != nil {
 			return err
 		}
+		if said.By == audit.Host { // it may have been approved since the host looked
+			if err := standing.Pending(row); err != nil {
+				return err
+			}
+		}
 		if event, err = c.Withdrawal(ctx, tx, row); err != nil {
 			return err
 		}

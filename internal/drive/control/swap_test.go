@@ -16,6 +16,7 @@ import (
 	"sallyport/internal/drive/standing"
 	"sallyport/internal/path/change"
 	"sallyport/internal/port/tool"
+	"sallyport/internal/store"
 	"sallyport/internal/who/group"
 )
 
@@ -176,15 +177,7 @@ func TestAWishIsHeardThoughTheOneBeforeEndsMeanwhile(t *testing.T) {
 		c, _ := a.Begin()
 		first := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		h.Is(c, first.ID, change.Working)
-		wished := make(chan error, 1)
-		go func() {
-			_, err := c.RequestSwap(context.WithValue(t.Context(), tarrying{}, true), standing.Wish{
-				Change: "chg-bbbbbbbb", Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: "Greet people by name", Dev: "dev-greets",
-				By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
-			})
-			wished <- err
-		}()
-		synctest.Wait()
+		wished := tarries(a, c)
 		if err := c.Cancel(t.Context(), first.ID, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
@@ -193,4 +186,44 @@ func TestAWishIsHeardThoughTheOneBeforeEndsMeanwhile(t *testing.T) {
 		}
 		h.Is(c, "chg-bbbbbbbb", change.Working)
 	})
+}
+
+// tarries has a group wish for another change, and returns when that is about to end the one before. What came of the wish is told.
+func tarries(a *drivetest.Assistants, c *control.Controller) (wished <-chan error) {
+	told := make(chan error, 1)
+	go func() {
+		_, err := c.RequestSwap(context.WithValue(a.T.Context(), tarrying{}, true), standing.Wish{
+			Change: "chg-bbbbbbbb", Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: "Greet people by name", Dev: "dev-greets",
+			By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
+		})
+		told <- err
+	}()
+	synctest.Wait()
+	return told
+}
+
+// TestAWishEndsNothingThatWasApprovedMeanwhile holds SM-022 of a change that was not approved yet when the wish was looked at.
+func TestAWishEndsNothingThatWasApprovedMeanwhile(t *testing.T) {
+	for _, state := range []change.State{change.Landing, change.RollbackFailed} {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			h.Parts.DB = slow{h.Parts.DB}
+			a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+				s.Write("template/runner/prompts/system.md", "Greet people.\n")
+				return "", nil
+			})
+			c, _ := a.Begin()
+			chg := a.Offer(c)
+			wished := tarries(a, c)
+			h.Tx(func(ctx context.Context, tx store.Tx) error {
+				row, err := tx.Change(ctx, chg)
+				was := row.State
+				row.State = state
+				return errors.Join(err, tx.MoveChange(ctx, was, row))
+			})
+			if err := <-wished; problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "previous swap still pending") {
+				t.Errorf("%s: %v", state, err)
+			}
+			h.Is(c, chg, state)
+		})
+	}
 }

@@ -56,9 +56,8 @@ func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
 		return change.Row{}, err
 	}
 	for _, row := range open {
-		switch row.State {
-		case change.Landing, change.InTrial, change.RollbackFailed:
-			return change.Row{}, stillPending(row)
+		if err := Pending(row); err != nil {
+			return change.Row{}, err
 		}
 	}
 	r, err := g.swapOf(ctx, w)
@@ -77,6 +76,15 @@ func (g *Groups) requestSwap(ctx context.Context, w Wish) (change.Row, error) {
 		}
 	}
 	return g.Requests.Add(ctx, w.Change, r)
+}
+
+// Pending is why another wish does not end a change that somebody has approved; nil if it does.
+func Pending(row change.Row) error {
+	switch row.State {
+	case change.Landing, change.InTrial, change.RollbackFailed:
+		return stillPending(row)
+	}
+	return nil
 }
 
 func stillPending(row change.Row) error {
