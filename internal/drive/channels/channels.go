@@ -3,7 +3,6 @@ package channels
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,6 +62,7 @@ type Channels struct {
 
 	mu     sync.Mutex
 	lines  map[string]*line
+	gone   map[string]*line // that were removed last, by name
 	codes  tries
 	floods floods
 	shut   atomic.Bool // nothing more leaves
@@ -85,7 +85,7 @@ type State struct {
 
 // New returns channels; nothing runs before Run.
 func New(p Parts) *Channels {
-	c := &Channels{Parts: p, lines: map[string]*line{}, look: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
+	c := &Channels{Parts: p, lines: map[string]*line{}, gone: map[string]*line{}, look: make(chan struct{}, 1), poke: make(chan struct{}, 1)}
 	p.DB.Hear(func(rows message.Rows) {
 		if len(rows.Outs) > 0 {
 			c.Poke()
@@ -139,17 +139,17 @@ func (c *Channels) tune(ctx context.Context) error {
 	}
 
 	c.mu.Lock()
-	before := maps.Clone(c.lines)
-	for _, l := range before {
+	for name, l := range c.lines {
 		if !slices.ContainsFunc(all, l.is) {
-			delete(c.lines, l.Name)
+			delete(c.lines, name)
+			c.gone[name] = l
 			l.end()
 		}
 	}
 	c.mu.Unlock()
 	for _, ch := range all {
 		if c.line(ch.Name) == nil {
-			c.begin(ctx, ch, before[ch.Name])
+			c.begin(ctx, ch, c.gone[ch.Name])
 		}
 	}
 	c.Poke()

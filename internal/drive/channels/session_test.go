@@ -2,6 +2,7 @@ package channels_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
+	"sallyport/internal/drive/channels"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/channel"
 	"sallyport/internal/port/channel/channeltest"
@@ -232,6 +234,58 @@ func TestAChannelThatWasRemovedAndAddedBetweenTwoLooksIsAnother(t *testing.T) {
 		if opened != 2 {
 			t.Errorf("opened %d times, once for nothing", opened)
 		}
+	})
+}
+
+// TestAChannelThatIsAddedAgainWaitsForTheEndOfTheOneBefore holds that no two sessions run by one credential, also where the first look has ended
+// one and the second begins the other.
+func TestAChannelThatIsAddedAgainWaitsForTheEndOfTheOneBefore(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		var running, runs atomic.Int32
+		s.oddly(func(o *odd) {
+			o.run = func(ctx context.Context, l channel.Listener) error {
+				if running.Add(1) > 1 {
+					t.Error("two sessions run beside each other")
+				}
+				defer running.Add(-1)
+				runs.Add(1)
+				l.Ready(channel.Self{Account: "B1"})
+				<-ctx.Done()
+				time.Sleep(5 * time.Second) // it says goodbye
+				return nil
+			}
+		})
+		s.lives()
+		s.drop(chatName)
+		s.addChannel(chatName)
+		s.channels.Look()
+		time.Sleep(10 * time.Second)
+		if runs.Load() != 2 || !s.channels.States()[chatName].Connected {
+			t.Errorf("run %d times: %+v", runs.Load(), s.channels.States())
+		}
+	})
+}
+
+// TestWhoIsAskedAboutAChannelThatCannotBeOpenedCanAnswer holds that its driver is wanted for no answer.
+func TestWhoIsAskedAboutAChannelThatCannotBeOpenedCanAnswer(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		end := s.lives()
+		s.mentions(bob, hallway, "hello")
+		end()
+		s.parts = func(p *channels.Parts) {
+			p.Open = func(conversation.Channel) (channel.Driver, error) {
+				return nil, errors.New("its settings are no good any more")
+			}
+		}
+		s.lives()
+		asked := s.questions(hallway)
+		if len(asked) != 1 {
+			t.Fatalf("%+v", asked)
+		}
+		if _, err := (channels.Places{Channels: s.channels}).Answer(t.Context(), asked[0].ID, channels.WireTo+"echo", s.By()); err != nil || len(s.questions(hallway)) > 0 {
+			t.Error(err)
+		}
+		same(t, "heard", s.heard(), "echo: hello")
 	})
 }
 

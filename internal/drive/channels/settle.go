@@ -43,7 +43,7 @@ func (c usher) again(ctx context.Context, tx store.Tx, p wiring.Pending, k kept,
 	if s.where, err = tx.Conversation(ctx, p.Conversation); err != nil {
 		return s, err
 	}
-	if l := c.line(s.where.Platform); l != nil {
+	if l := c.line(s.where.Platform); l != nil && l.driver != nil {
 		s.names, s.roots = l.names(), l.driver.Can().Roots
 	}
 	return s, c.recognize(ctx, tx, &s)
