@@ -1,16 +1,16 @@
 package socket
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/door/api"
@@ -18,30 +18,42 @@ import (
 
 // A verb may take longer than a request's body: only the reading of the body is bounded.
 func TestAVerbMayTakeLongerThanItsBody(t *testing.T) {
-	s := New(Options{})
-	s.bodyTime = 500 * time.Millisecond // to read a body that is there already
-	server := httptest.NewServer(s.timed(s.answer(func(r *http.Request) (any, error) {
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			return nil, err
+	synctest.Test(t, func(t *testing.T) {
+		s := New(options(&verbs{}))
+		l := &kept{conns: make(chan net.Conn, 1), done: make(chan struct{})}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- s.serve(ctx, l, s.timed(s.answer(func(r *http.Request) (any, error) {
+				if _, err := io.Copy(io.Discard, r.Body); err != nil {
+					return nil, err
+				}
+				ctx, cancel := context.WithTimeoutCause(r.Context(), s.bodyTime*3/2, errors.New("long enough"))
+				defer cancel()
+				<-ctx.Done()
+				return context.Cause(ctx).Error(), nil
+			})))
+		}()
+		for _, text := range []string{"", "{}"} {
+			ours, theirs := net.Pipe()
+			l.conns <- ours
+			if _, err := fmt.Fprintf(theirs, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(text), text); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(theirs), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := io.ReadAll(resp.Body); string(got) != "\"long enough\"\n" {
+				t.Errorf("with the body %q the verb was ended: %s, %v", text, got, err)
+			}
+			theirs.Close()
 		}
-		ctx, cancel := context.WithTimeoutCause(r.Context(), s.bodyTime*3/2, errors.New("long enough"))
-		defer cancel()
-		<-ctx.Done()
-		return context.Cause(ctx).Error(), nil
-	})))
-	defer server.Close()
-	for _, text := range []string{"", "{}"} {
-		resp, err := server.Client().Post(server.URL, "application/json", strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
-		out := make([]byte, 100)
-		n, _ := resp.Body.Read(out)
-		resp.Body.Close()
-		if got := string(out[:n]); got != "\"long enough\"\n" {
-			t.Errorf("with the body %q the verb was ended: %s", text, got)
-		}
-	}
+	})
 }
 
 // A body that does not come is not waited for, also of who is refused before anybody has read it: nobody holds a connection by saying that there

@@ -523,7 +523,7 @@ func TestWhereGitWouldWaitItIsNotAsked(t *testing.T) {
 		if problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "alternates") {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(3 * time.Minute):
 		if other, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil {
 			other.Close() // git goes on
 		}
