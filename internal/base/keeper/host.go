@@ -186,7 +186,7 @@ func (h *host) turn(ctx context.Context) (digest string, fresh bool, err error) 
 // errGone says that somebody has removed the home: nothing is left to bring back, or to keep up.
 var errGone = errors.New("the home was removed")
 
-// insist does something until it succeeds, with longer and longer pauses, for ever. A home that has been away for all of them and still is
+// insist does something until it succeeds, with longer and longer pauses, for ever. A home that is away after a failure at the longest pause
 // was removed: what is on trial could take it away for a moment. Errors: ctx's; errGone.
 func (h *host) insist(ctx context.Context, do func() error) error {
 	for pause := pauseMin; ; pause = min(2*pause, pauseMax) {

@@ -61,8 +61,8 @@ func (p Person) Dial(ctx context.Context, home string) (*Client, error) {
 		c.trusted = func(uid int) bool { return uid == p.UID || uid == 0 }
 		d, err := Call(ctx, c, api.DaemonShow, api.Nothing{})
 		c.home, c.pid = home, d.PID
-		if errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) || errors.Is(err, errStranger) &&
-			elsewhere { // whose end came between the dial and the answer answers no more
+		ended := errors.Is(err, ErrNoDaemon) || errors.Is(err, errGone) // perhaps between the dial and the answer
+		if ended || errors.Is(err, errStranger) && elsewhere {
 			continue
 		}
 		if err != nil {

@@ -236,7 +236,7 @@ func shorten(r *tool.Result) {
 	for most := message.TextBytesMax; most > 0 && !tool.Fits(*r); most /= 2 {
 		for i, t := range r.Tasks {
 			if len(t.Text) > most {
-				r.Tasks[i].Text = strings.ToValidUTF8(t.Text[:most], "") + "…"
+				r.Tasks[i].Text = inert.Head(t.Text, most) + "…"
 			}
 		}
 	}

@@ -113,8 +113,8 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 	if near := ofHere(a, rows); len(rows) > 1 && len(near) > 0 {
 		rows, where = near, " of this repository"
 	}
-	if moving := slices.DeleteFunc(slices.Clone(rows),
-		func(r api.Change) bool { return !slices.Contains(byItself, r.State) }); len(moving) == 1 && slices.Contains(onlyLook, verb) {
+	rests := func(r api.Change) bool { return !slices.Contains(byItself, r.State) }
+	if moving := slices.DeleteFunc(slices.Clone(rows), rests); len(moving) == 1 && slices.Contains(onlyLook, verb) {
 		rows = moving
 	}
 	switch len(rows) {
