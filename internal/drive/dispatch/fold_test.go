@@ -59,6 +59,9 @@ func TestWhatAPromptOnlyCountsIsReadInTheSessionsOwnFolder(t *testing.T) {
 		if err != nil || bind.Writable || len(files) != 16 {
 			t.Errorf("%d files are left of %d turns (%v), writable %t", len(files), len(read), err, bind.Writable)
 		}
+		if info, err := os.Stat(filepath.Dir(bind.Source)); err != nil || info.Mode().Perm() != 0o700 { // the session's own
+			t.Errorf("it lies in %v, %v", info.Mode(), err)
+		}
 		for _, f := range files {
 			if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o644 {
 				t.Errorf("%s: %v %v", f.Name(), info.Mode(), err)
