@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
+	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
 )
 
@@ -235,7 +236,7 @@ func (ls *Landings) journal(step context.Context, row *change.Row, p proposal.Pr
 			at := *row
 			err = ls.DB.InTx(ctx, func(tx store.Tx) error {
 				at = *row
-				if err := tx.CloseLanding(ctx, l); err != nil {
+				if err := closeLanding(ctx, tx, ls.Secrets, l); err != nil {
 					return err
 				}
 				if l.State == landing.Landed && !ahead.None() {
@@ -275,10 +276,16 @@ func (ls *Landings) anew(ctx context.Context, row *change.Row, steps landing.Ste
 
 // endAnew closes a landing that is to be computed anew.
 func (ls *Landings) endAnew(ctx context.Context, tx store.Tx, row change.Row, l landing.Landing) error {
-	if err := tx.CloseLanding(ctx, l); err != nil {
+	if err := closeLanding(ctx, tx, ls.Secrets, l); err != nil {
 		return err
 	}
 	return ls.Append(ctx, tx, &change.Row{ID: row.ID, Reason: l.Reason}, ledger.Move{By: audit.Host, Subject: string(l.ID)}, "began anew", *l.Ended)
+}
+
+// closeLanding stores how a landing has ended, and takes secrets out of why.
+func closeLanding(ctx context.Context, tx store.Tx, secrets *secret.Scanner, l landing.Landing) error {
+	l.Reason = secrets.Redact(l.Reason)
+	return tx.CloseLanding(ctx, l)
 }
 
 // beginTrial begins the trial of what has landed, in the transaction that closes the landing: the deadman runs from here.
@@ -383,8 +390,8 @@ func (ls *Landings) Settle(ctx context.Context, tx store.Tx, row *change.Row, be
 
 // strand says loudly that a landing which has begun cannot be brought to its end, and frees the repository for others.
 func (ls *Landings) strand(ctx context.Context, tx store.Tx, row *change.Row, l landing.Landing, because error) error {
-	l.State, l.Reason = landing.Stranded, ls.Secrets.Redact(problem.Of(because).Text)
-	if err := tx.CloseLanding(ctx, l); err != nil {
+	l.State, l.Reason = landing.Stranded, problem.Of(because).Text
+	if err := closeLanding(ctx, tx, ls.Secrets, l); err != nil {
 		return err
 	}
 	return ls.Move(ctx, tx, row, ledger.Move{Event: change.Stuck, By: audit.Host, Subject: string(l.ID),

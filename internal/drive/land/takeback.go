@@ -113,14 +113,14 @@ func (ls *Landings) undoing(ctx context.Context, row change.Row, t *trial.Trial)
 			return write(next, l, "began to roll back", t.Why(), func(tx store.Tx) error { return tx.AddLanding(ctx, l) })
 		},
 		Again: func(l landing.Landing) error {
-			return write(*t, l, "began anew to roll back", l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })
+			return write(*t, l, "began anew to roll back", l.Reason, func(tx store.Tx) error { return closeLanding(ctx, tx, ls.Secrets, l) })
 		},
 		Close: func(l landing.Landing) error {
 			next, verb := *t, "could not roll back"
 			if l.State == landing.Landed {
 				next.Restored, verb = true, "restored the old files"
 			}
-			return write(next, l, verb, l.Reason, func(tx store.Tx) error { return tx.CloseLanding(ctx, l) })
+			return write(next, l, verb, l.Reason, func(tx store.Tx) error { return closeLanding(ctx, tx, ls.Secrets, l) })
 		},
 	}
 }
