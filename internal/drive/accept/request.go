@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
@@ -110,10 +109,8 @@ func (rs *Requests) Add(ctx context.Context, changeID id.Change, r request.Reque
 		if err := tx.AddChange(ctx, row); err != nil {
 			return err
 		}
-		return tx.AppendEntry(ctx, audit.Entry{
-			At: r.At, Actor: r.By, Change: string(row.ID), Subject: string(row.ID), Verb: "requested",
-			Reason: request.FirstLine(r.Text), Digests: map[string]string{"head": string(r.Head)},
-		})
+		return rs.Append(ctx, tx, &change.Row{ID: row.ID, Reason: request.FirstLine(r.Text)},
+			ledger.Move{By: r.By, Digests: map[string]string{"head": string(r.Head)}}, "requested", r.At)
 	})
 	if refused != nil {
 		return change.Row{}, refused
