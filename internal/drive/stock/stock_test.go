@@ -252,6 +252,31 @@ func TestASecretInANameThatASetupLeavesIsNotWrittenDown(t *testing.T) {
 	})
 }
 
+func TestASecretInTheCommandOfASetupIsNotWrittenDown(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		k := newKitchen(h)
+		k.fail = "npm"
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Setup: []string{"npm ci " + planted}}}
+		c, _ := h.Daemon()
+		got, err := c.TakeRequest(t.Context(), request.Request{By: k.By(), Text: "x", Project: git.Project{Top: k.Repo}, Agent: "played",
+			Argv: []string{"true"}, Approve: request.Later}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chg := got.Change.ID
+		h.Is(c, chg, change.Failed)
+		log, err := c.Transcript(t.Context(), chg, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(log)
+		if err := errors.Join(err, log.Close()); err != nil || !strings.Contains(string(text), "npm ci [secret: github-token]") {
+			t.Errorf("%s, %v", text, err)
+		}
+	})
+}
+
 func TestASetupThatFailsEndsTheChangeWithItsLastLines(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		k := newKitchen(h)
