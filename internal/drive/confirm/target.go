@@ -165,9 +165,6 @@ func (c *Confirmer) Foretell(ctx context.Context, row change.Row, p proposal.Pro
 	} else if ahead.Length > 0 {
 		then = append(then, fmt.Sprintf("it is on trial for %s: confirm it, or sallyport rolls it back", ahead.Length))
 	}
-	for i, line := range then {
-		then[i] = c.Secrets.Redact(line)
-	}
 	return then, nil
 }
 

@@ -374,7 +374,7 @@ func TestAPersonRollsATrialBackAtOnce(t *testing.T) {
 		if err := c.Confirm(t.Context(), chg, stranger, ""); problem.KindOf(err) != problem.Denied {
 			t.Errorf("confirmed by a stranger: %v", err)
 		}
-		row, err := c.Rollback(t.Context(), chg, h.By(), "it looks odd", request.Ask)
+		row, err := c.Rollback(t.Context(), chg, h.By(), "it looks odd with ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi", request.Ask)
 		if err != nil || row.ID != chg {
 			t.Fatalf("%+v, %v", row, err)
 		}
@@ -383,7 +383,7 @@ func TestAPersonRollsATrialBackAtOnce(t *testing.T) {
 			t.Errorf("the page is %q while the old version restarts", h.Page())
 		}
 		time.Sleep(time.Minute)
-		h.GoneBack(c, chg, "it looks odd")
+		h.GoneBack(c, chg, "it looks odd with [secret: github-token]")
 	})
 }
 
