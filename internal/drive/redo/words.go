@@ -39,7 +39,7 @@ func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
 		if words += redWords(*p); words == "" && row.Reason != "" {
 			words = fmt.Sprintf("What you proposed was refused: %s. Mend that, commit it, and propose it again by request_swap.\n", row.Reason)
 		}
-		return rs.Secrets.Redact(words), err
+		return words, err
 	}
 	r, err := rs.reapply(ctx, row, *p, git.OID(row.Base))
 	if err != nil {
@@ -50,7 +50,7 @@ func (rs *Redos) Words(ctx context.Context, row change.Row) (string, error) {
 	if redFor(*p, git.OID(row.Base)) {
 		words += redWords(*p)
 	}
-	return rs.Secrets.Redact(words), nil
+	return words, nil
 }
 
 // wanted is what a person wants different in what was proposed; "" if nobody has said so since.

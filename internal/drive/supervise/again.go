@@ -72,7 +72,7 @@ func (ss *Supervisors) program(ctx context.Context, row change.Row, e live.Outfi
 		}
 		why += broken
 	}
-	e.Task.Resumed = &agent.Resumed{Why: why, Transcript: ss.Secrets.Redact(said)}
+	e.Task.Resumed = &agent.Resumed{Why: why, Transcript: said}
 	if e.Task.Resumed.Files, err = ss.redoWords(ctx, row, last); err != nil {
 		return p, err
 	}

@@ -26,7 +26,12 @@ import (
 
 const prompts = "template/runner/prompts/system.md"
 
-var swap = tool.Swap{PerFileSummaries: map[string]string{prompts: "greets"}, OverallSummary: "Greet people by name", CommitSHA: "0123456"}
+// planted is a key in the form of one; nobody has it.
+const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+
+var swap = tool.Swap{
+	PerFileSummaries: map[string]string{prompts: "greets by " + planted}, OverallSummary: "Greet people by name\n\nIt has " + planted, CommitSHA: "0123456",
+}
 
 // TestADevAgentProposesExactlyWhatStandsAndNothingAfterwards holds SM-042, SM-044, SM-050, SM-051, SM-062, SM-100 and law 2.
 func TestADevAgentProposesExactlyWhatStandsAndNothingAfterwards(t *testing.T) {
@@ -76,6 +81,9 @@ func TestADevAgentProposesExactlyWhatStandsAndNothingAfterwards(t *testing.T) {
 		edits := d.Proposal.Edits
 		if len(edits) != 1 || edits[0].Path != "groups/echo/runner/prompts/system.md" || string(d.Proposal.Base) != h.Git("rev-parse", "main") {
 			t.Errorf("it offers %+v upon %s", edits, d.Proposal.Base)
+		}
+		if s := d.Change.Swap; s.Summary != "Greet people by name\n\nIt has [secret: github-token]" || s.Files[prompts] != "greets by [secret: github-token]" {
+			t.Errorf("it says of it %+v", s)
 		}
 		if subject := d.Proposal.Card.Subject; subject != "swap chg-aaaaaaaa: Greet people by name" {
 			t.Errorf("it lands as %q", subject)
