@@ -76,7 +76,7 @@ func (b *beat) say(t agent.Text) {
 	if b.trying {
 		return
 	}
-	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: ledger.Now(), Kind: message.Said, Turn: b.turn, Text: b.d.Secrets.Redact(t.Text)})
+	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: ledger.Now(), Kind: message.Said, Turn: b.turn, Text: t.Text})
 }
 
 // hear hears what the agent's program printed: a thought is a sign of life too. That the host said something, that the adapter took it, and
@@ -132,7 +132,7 @@ func (b *beat) use(t agent.ToolCall) {
 	b.tools = slices.DeleteFunc(b.tools, func(r running) bool { return r.ID == t.ID })
 	if !t.Over {
 		b.tools = append(b.tools, running{&conversation.Tool{
-			ID: t.ID, Name: t.Kind, Title: b.d.Secrets.Redact(t.Title), Started: ledger.Now(), Declared: time.Duration(t.TimeoutMS) * time.Millisecond,
+			ID: t.ID, Name: t.Kind, Title: t.Title, Started: ledger.Now(), Declared: time.Duration(t.TimeoutMS) * time.Millisecond,
 		}, b.event})
 	}
 	now := b.oldest()

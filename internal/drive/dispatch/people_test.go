@@ -17,11 +17,13 @@ import (
 	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
+	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
+	"sallyport/internal/path/proposal"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/rule/mount"
 	"sallyport/internal/rule/right"
@@ -401,6 +403,29 @@ func TestWhereTwoApproveTheFirstIsToldAndTheSecondLandsIt(t *testing.T) {
 			s.Is(s.control, s.change, change.Finalized)
 		})
 	}
+}
+
+// failing has every approval fail.
+type failing struct{ dispatch.Changes }
+
+func (failing) Approve(context.Context, id.Approval, proposal.Digest, audit.Actor, approve.Words) error {
+	return problem.New(problem.Unavailable, "no way with ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi")
+}
+
+// Why an answer decided nothing may be words of git or of a disk.
+func TestWhyAnAnswerDecidedNothingIsKeptWithoutSecrets(t *testing.T) {
+	asksThere(t, "", func(t *testing.T, s *changing) {
+		ada := s.knows("ada", "slack", admin("echo"))
+		s.askAgain(right.Group)
+		m, _ := s.reads(ada, ada.direct, words("approve"))
+		s.d.Changes = failing{s.d.Changes}
+		if err := (dispatch.Voices{Dispatcher: s.d}).CarryOut(t.Context(), m, m.Text); err != nil {
+			t.Fatal(err)
+		}
+		if m = s.now(m.ID); m.Reason != "Nothing is decided: no way with [secret: github-token]" {
+			t.Errorf("%q", m.Reason)
+		}
+	})
 }
 
 // Two who answer in the same second on two platforms are one decision, and the later hears who was first (SM-911, CH-904).

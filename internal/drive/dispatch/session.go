@@ -324,7 +324,7 @@ func (w *worker) record(ctx context.Context, end ended) string {
 	switch {
 	case end.err != nil:
 		of.Interrupted, of.Reason = path.NotRun, "the session did not run to its end"
-		why = "the agent's sandbox failed: " + w.Secrets.Redact(end.err.Error())
+		why = "the agent's sandbox failed: " + end.err.Error()
 	default:
 		of.Exit = &end.exit
 		if end.exit.Code != 0 || end.exit.Signal != "" || end.exit.Limit != nil {

@@ -165,7 +165,8 @@ func (w *worker) plan(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 	}
 
 	args := c.Args.(tool.Schedule)
-	s := schedule.Schedule{Group: string(chat.Group), Conversation: string(chat.Conversation), Kind: schedule.Once, Zone: w.Zone().String(), Text: args.Text}
+	s := schedule.Schedule{Group: string(chat.Group), Conversation: string(chat.Conversation), Kind: schedule.Once, Zone: w.Zone().String(),
+		Text: w.Secrets.Redact(args.Text)}
 	switch {
 	case args.Cron != "":
 		s.Kind, s.Spec = schedule.Cron, args.Cron

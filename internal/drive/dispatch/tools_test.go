@@ -70,7 +70,8 @@ func TestNoWordOfAnAgentIsKeptWithASecret(t *testing.T) {
 			}
 			_, err := st.ask(tool.SendMessage, tool.Message{Text: "I found " + planted})
 			_, err2 := st.ask(tool.AskUserQuestion, tool.Question{Question: "Use " + planted + "?", Options: []string{"yes, " + planted, "no"}})
-			return "done with " + planted, errors.Join(err, err2)
+			_, err3 := st.ask(tool.ScheduleTask, tool.Schedule{Text: "look for " + planted, ProcessAfter: "2005-01-01T00:00"})
+			return "done with " + planted, errors.Join(err, err2, err3)
 		}
 		d, _ := s.lives()
 		m := s.say(d, "echo", "work")

@@ -74,7 +74,7 @@ func (v Voices) Show(ctx context.Context, tx store.Tx, card message.Out) (text s
 		return card.Text, options, "", err
 	}
 	why, err := decider(v).unspoken(ctx, tx, p, card)
-	return v.Secrets.Redact(p.Ask(why)), options, "", err
+	return p.Ask(why), options, "", err
 }
 
 // Admissions does what people have answered about strangers and new places.

@@ -289,7 +289,7 @@ func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 			return in, err
 		}
 		in.Decides.Problem = problem.Conflict
-		in = in.Closed(d.Secrets.Redact(text), intake.Received)
+		in = d.closed(in, text, intake.Received)
 		if in, err = tx.PutIn(ctx, in); err != nil {
 			return in, err
 		}
@@ -306,6 +306,11 @@ func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 		}
 	}
 	return tx.PutIn(ctx, in)
+}
+
+// closed is a message of which no more comes, with what was said of it, without secrets.
+func (d decider) closed(in message.In, said string, at time.Time) message.In {
+	return in.Closed(d.Secrets.Redact(said), at)
 }
 
 // carryOut does what words have decided, and tells in the conversation what came of it. Doing it again does nothing twice: a change that
@@ -334,7 +339,7 @@ func (d decider) carryOut(ctx context.Context, in message.In, words string) (mes
 			return err
 		}
 		decision := *now.Decides
-		closed = now.Closed(d.Secrets.Redact(said), ledger.Now())
+		closed = d.closed(now, said, ledger.Now())
 		decision.Problem = kind
 		closed.Decides = &decision
 		if err := tx.MoveIn(ctx, message.Processing, now.Fence, closed); err != nil || !tell {
