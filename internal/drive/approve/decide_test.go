@@ -99,6 +99,9 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 	t.Logf("who won: %v", wins)
 }
 
+// planted is a key in the form of one; nobody has it.
+const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+
 func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		h.Cage.Play = drivetest.Writes("two\n")
@@ -120,12 +123,26 @@ func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 			t.Errorf("another digest: %v", err)
 		}
 		h.Is(c, chg, change.AwaitingApproval)
-		if err := c.Refuse(ctx, d.Approval.ID, h.By(), "no"); err != nil {
+		if err := c.Refuse(ctx, d.Approval.ID, h.By(), "it holds "+planted); err != nil {
 			t.Fatal(err)
 		}
-		h.Is(c, chg, change.Rejected)
+		if d := h.Is(c, chg, change.Rejected); d.Approval.Reason != "it holds [secret: github-token]" {
+			t.Errorf("it is refused because %q", d.Approval.Reason)
+		}
 		if err := c.Approve(ctx, d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: ""}); !errors.Is(err, approval.ErrDecided) && !errors.Is(err, change.ErrMoved) {
 			t.Errorf("approved after it was refused: %v", err)
+		}
+	})
+}
+
+func TestWhatAPersonWantsDifferentIsKeptWithoutSecrets(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		_, show, c := proposedWith(h, drivetest.SwapPrompt)
+		if err := c.Rework(t.Context(), show().Approval.ID, h.By(), approval.ViaChat, "say Hi to "+planted); err != nil {
+			t.Fatal(err)
+		}
+		if a := show().Approval; a.Decision != approval.Reworked || a.Reason != "say Hi to [secret: github-token]" {
+			t.Errorf("%+v", a)
 		}
 	})
 }

@@ -1,11 +1,14 @@
 package live
 
 import (
+	"context"
+	"io"
 	"testing"
 
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/session"
 	"sallyport/internal/port/egress"
+	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/secret"
 )
 
@@ -19,5 +22,43 @@ func TestWhatIsAskedWithoutEndIsLookedAtOnceItIsWritten(t *testing.T) {
 	}
 	if lines := a.take(); len(lines) != 1 || lines[0].Count != 102 {
 		t.Errorf("%+v", lines)
+	}
+}
+
+// Hosts, paths and names of models are an agent's words.
+func TestWhatAnAgentAsksForIsKeptWithoutSecrets(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	l := &ledger.Ledger{Parts: ledger.Parts{Secrets: secret.Default()}}
+	kept := (&account{ledger: l}).clean(session.Asked{Host: planted, Method: "GET", Why: "no rule names /" + planted})
+	if kept != (session.Asked{Host: "[secret: github-token]", Method: "GET", Why: "no rule names /[secret: github-token]"}) {
+		t.Errorf("%+v", kept)
+	}
+	spends := &spending{b: &Budget{Ledger: l}, models: map[string]bool{}}
+	if model := spends.named(planted); model != "[secret: github-token]" || !spends.models[model] {
+		t.Errorf("it counts for %q", model)
+	}
+}
+
+// prints is a sandbox in which a program prints something and ends.
+type prints struct {
+	sandbox.Driver
+	sandbox.Process
+	text string
+}
+
+func (p prints) Start(_ context.Context, spec sandbox.Spec) (sandbox.Process, error) {
+	_, err := io.WriteString(spec.Stdout, p.text)
+	return p, err
+}
+
+func (prints) Wait() (sandbox.Exit, error) { return sandbox.Exit{}, nil }
+
+// A secret at whose middle the end begins that is kept is none of it.
+func TestWhatACommandPrintsIsKeptWithoutSecrets(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	r := CommandRunner{Sandbox: prints{text: "key " + planted + " and more\n"}, Secrets: secret.Default()}
+	ran, err := r.Run(t.Context(), Subject{}, Command{Kept: 29})
+	if err != nil || ran.Tail != "cret: github-token] and more\n" {
+		t.Errorf("%q, %v", ran.Tail, err)
 	}
 }

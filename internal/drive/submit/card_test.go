@@ -1,6 +1,7 @@
 package submit_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -9,9 +10,11 @@ import (
 	"sallyport/internal/path/request"
 )
 
+// planted is a key in the form of one; nobody has it.
+const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+
 // A card is kept whether anybody is asked or a check has refused it: neither holds a secret in what is said there.
 func TestNoCardIsKeptWithASecret(t *testing.T) {
-	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
 	for name, c := range map[string]struct {
 		exit  int
 		state change.State
@@ -29,4 +32,21 @@ func TestNoCardIsKeptWithASecret(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What the home holds already is no matter of a change, and stands in its difference all the same.
+func TestTheDifferenceThatAConversationIsShownHoldsNoSecret(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("template/runner/prompts/system.md", "Greet people.\n")
+			return "", nil
+		})
+		a.Converse(drivetest.SwapChat)
+		h.Commits(drivetest.SwapPrompt, "by "+planted+"\n", "Use it")
+		c, _ := a.Begin()
+		d := a.Show(c, a.Offer(c))
+		if diff := strings.Join(d.Proposal.Card.Spoken.Diff, "\n"); !strings.Contains(diff, "-by [secret: github-token]\n+Greet people.") {
+			t.Error(diff)
+		}
+	})
 }

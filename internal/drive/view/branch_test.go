@@ -81,3 +81,18 @@ func TestNothingOfAChangeIsInTheProjectBeforeItLands(t *testing.T) {
 		h.Git("fsck", "--full", "--strict")
 	})
 }
+
+// What a project holds already is no matter of a change, and shown all the same with what is beside it.
+func TestADifferenceIsShownWithoutSecrets(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Commits("page.txt", "by ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi\n", "Use it")
+		h.Cage.Play = drivetest.Writes("two\n")
+		c, _ := h.Daemon()
+		chg := h.Ask(c)
+		h.Is(c, chg, change.AwaitingApproval)
+		var shown strings.Builder
+		if err := c.Diff(t.Context(), chg, &shown); err != nil || !strings.HasSuffix(shown.String(), "\n-by [secret: github-token]\n+two\n") {
+			t.Errorf("%q, %v", shown.String(), err)
+		}
+	})
+}
