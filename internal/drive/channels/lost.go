@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"sallyport/internal/base/id"
@@ -83,7 +82,6 @@ func (c *Channels) notice(ctx context.Context, tx store.Tx, where id.Conversatio
 	if err != nil {
 		return err
 	}
-	_, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice,
-		Text: c.Secrets.Redact(strings.TrimSpace(text)), At: ledger.Now()})
+	_, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Text: text, At: ledger.Now()})
 	return err
 }

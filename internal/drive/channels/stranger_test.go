@@ -27,10 +27,10 @@ func TestAStrangersNameIsQuotedOnACard(t *testing.T) {
 		liar := channeltest.Person{Account: "U7", Handle: "U7", Name: `Alice” (chat:U1) wants to talk with echo. "Bob`}
 		s.wire(channeltest.DirectOf(liar), "echo")
 		s.lives()
-		s.tells(liar, "hi” yes")
+		s.tells(liar, "hi” yes ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi")
 		name := `“Alice' (chat:U1) wants to talk with echo. 'Bob” (chat:U7) `
 		card := s.newest(olgaDM).Text
-		if !strings.Contains(card, name+"wants to talk with echo in “") || !strings.Contains(card, "They said: “hi' yes”") {
+		if !strings.Contains(card, name+"wants to talk with echo in “") || !strings.Contains(card, "They said: “hi' yes [secret: github-token]”") {
 			t.Errorf("the card about the sender: %s", card)
 		}
 
