@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
-	"sallyport/internal/base/inert"
 	"sallyport/internal/base/pattern"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -23,9 +22,6 @@ import (
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/credential"
 )
-
-// lineBytesMax is how much of what a program said stands in a line of a report.
-const lineBytesMax = 300
 
 const (
 	tryTime = 2 * time.Minute // from the start of its sandbox to its answer
@@ -68,7 +64,6 @@ func (d *Daemon) TestAgent(ctx context.Context, t socket.AgentTry, by audit.Acto
 	}
 	out.TookMS = time.Since(began).Milliseconds()
 	d.verdict(&out, exit, turnIn(heard.Bytes()), lastLine(heard.String()), asked)
-	out.Text, out.Says = d.secrets.plain.Redact(out.Text), d.secrets.plain.Redact(out.Says)
 	return out, nil
 }
 
@@ -85,7 +80,7 @@ func (d *Daemon) unready(out api.AgentTest, err error) (api.AgentTest, error) {
 	default:
 		out.Problem = cannotStart
 	}
-	out.Text, out.Next = inert.Short(d.secrets.plain.Redact(p.Text), lineBytesMax), p.Next
+	out.Text, out.Next = d.secrets.short(p.Text), p.Next
 	return out, nil
 }
 
@@ -124,16 +119,16 @@ func (d *Daemon) verdict(out *api.AgentTest, exit sandbox.Exit, end *agent.TurnE
 	if end != nil && end.Reason != "" {
 		why = end.Reason
 	}
-	why = inert.Short(why, lineBytesMax)
+	why = d.secrets.short(why)
 	list := "sallyport agent list"
 	switch {
 	case end != nil && end.Outcome == agent.TurnDone:
-		out.OK, out.Says = true, inert.Short(end.Says, lineBytesMax)
+		out.OK, out.Says = true, d.secrets.short(end.Says)
 		out.Text = fmt.Sprintf("%s works: its model answered", out.Agent)
 	case exit.Limit != nil:
 		out.Problem, out.Text = noAnswer, fmt.Sprintf("%s did not answer: %s", out.Agent, session.Describe(exit))
 	case asked.failed != "":
-		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s cannot reach its model: %s", out.Agent, inert.Short(asked.failed, lineBytesMax)), list
+		out.Problem, out.Text, out.Next = hostRefused, fmt.Sprintf("%s cannot reach its model: %s", out.Agent, d.secrets.short(asked.failed)), list
 	case asked.model > 0 && saysKey().MatchString(why):
 		out.Problem, out.Text, out.Next = keyRefused, fmt.Sprintf("%s: its model refuses the key: %s", out.Agent, why), list
 	case asked.model > 0 && saysModel().MatchString(why):
@@ -141,7 +136,7 @@ func (d *Daemon) verdict(out *api.AgentTest, exit sandbox.Exit, end *agent.TurnE
 			"sallyport agent test "+out.Agent+" --model NAME"
 	case asked.model == 0 && asked.refused != "":
 		out.Problem, out.Text, out.Next = hostRefused,
-			fmt.Sprintf("%s asked for %s, which it may not reach: %s", out.Agent, inert.Short(asked.refused, lineBytesMax), why), list
+			fmt.Sprintf("%s asked for %s, which it may not reach: %s", out.Agent, d.secrets.short(asked.refused), why), list
 	case asked.model == 0:
 		out.Problem, out.Text, out.Next = cannotStart, fmt.Sprintf("%s cannot start: %s", out.Agent, why), list
 	default:

@@ -316,7 +316,7 @@ func (d *Daemon) parts(owner person.Owner, report sandbox.Report, state string) 
 		Agents: d.drivers, Agency: agency{d.settings}, Keys: d.keys, Logins: d.logins,
 		Rules: rulebook{home: d.Home, settings: d.settings, secrets: d.secrets}, Secrets: d.secrets.plain,
 		Keeper: hosted{d}.guardian(state), Targets: d.targets, Chats: chats{d}, Host: hosted{d}.host(),
-		Teller:   teller{home: d.Home, settings: d.settings, ops: d.Ops, clean: d.secrets.plain.Redact},
+		Teller:   teller{home: d.Home, settings: d.settings, ops: d.Ops, secrets: d.secrets.plain},
 		Notebook: notebook{folder: s.Changes, ops: d.Ops}, Settings: s, Network: d.network,
 		Extra:    extra(d.settings, d.Home, d.network.folder),
 		Terminal: func() bool { return d.settings.Sallyport().Host.Code == config.HandedTerminal }, Desk: d.desk(), Ops: d.Ops,

@@ -120,7 +120,7 @@ func (c candidate) ask(ctx context.Context, words ...string) (string, error) {
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w: %s", builder, words[0], err, inert.Short(c.secrets.plain.Redact(lastLine(said.String())), lineBytesMax))
+		err = fmt.Errorf("%s %s: %w: %s", builder, words[0], err, c.secrets.short(lastLine(said.String())))
 	}
 	return strings.TrimSpace(string(out)), err
 }

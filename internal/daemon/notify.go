@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/secret"
 )
 
 const (
@@ -26,7 +27,7 @@ type teller struct {
 	home     string
 	settings *config.Settings
 	ops      disk.Ops
-	clean    func(string) string
+	secrets  *secret.Scanner
 }
 
 var _ ledger.Teller = teller{}
@@ -73,7 +74,7 @@ func (t teller) run(ctx context.Context, words string, n ledger.Note) (err error
 	if err == nil {
 		return nil
 	}
-	if said := strings.TrimSpace(t.clean(target.Said(out))); said != "" {
+	if said := strings.TrimSpace(t.secrets.Redact(target.Said(out))); said != "" {
 		return fmt.Errorf("%w: %s", err, inert.Line(said[:min(len(said), 1000)]))
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/rule/metric"
 	"sallyport/internal/rule/secret"
@@ -24,6 +25,9 @@ const (
 	// scannersKept is how many rule sets are kept ready: making one takes tens of milliseconds.
 	scannersKept = 16
 )
+
+// lineBytesMax is how much of what a program said stands in a line of a report.
+const lineBytesMax = 300
 
 // secretRules makes one scanner per rule set and keeps it, and one cache for all of them.
 type secretRules struct {
@@ -94,6 +98,11 @@ func (r *secretRules) of(toml, ignore []byte, trusted bool) (*secret.Scanner, er
 	}
 	r.ready[key] = s
 	return s, nil
+}
+
+// short is the beginning of what a program said, in one line and without secrets: one at whose middle it ends is taken out whole.
+func (r *secretRules) short(text string) string {
+	return inert.Short(r.plain.Redact(text), lineBytesMax)
 }
 
 // clean is a log without secrets: each write is one record.

@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/path/workspace"
 	"sallyport/internal/port/target"
 	"sallyport/internal/rule/config"
+	"sallyport/internal/rule/secret"
 	"sallyport/internal/store"
 	"sallyport/internal/store/sqlite/sqlitetest"
 	"sallyport/internal/who/person"
@@ -228,7 +229,7 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 		t.Helper()
 		writeFile(t, filepath.Join(home, config.SallyportFile), fmt.Appendf(nil, "notify:\n  command: |\n    %s\n", command), 0o600)
 	}
-	tell := teller{home: home, settings: config.Look(home), clean: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }}
+	tell := teller{home: home, settings: config.Look(home), secrets: secret.Default()}
 	note := ledger.Note{Change: "chg-00000001", Kind: ledger.NoteTrial, Text: "back\nwith \x1b[31m", Next: "sallyport confirm chg-00000001"}
 	if err := tell.Tell(t.Context(), note); !errors.Is(err, ledger.ErrNobody) {
 		t.Errorf("nobody is named: %v", err)
@@ -242,8 +243,8 @@ func TestANotificationSaysAllOnItsInputAndInItsEnvironment(t *testing.T) {
 	if want := text + "\nchg-00000001 trial|" + text + "|sallyport --home " + home + " confirm chg-00000001|" + home + "\n"; string(raw) != want || err != nil {
 		t.Errorf("told %q, %v\nwant %q", raw, err, want)
 	}
-	says("echo hunter2; exit 5")
-	if err := tell.Tell(t.Context(), note); err == nil || errors.Is(err, ledger.ErrNobody) || !strings.HasSuffix(err.Error(), "exit status 5: [redacted]") {
+	says("echo ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi; exit 5")
+	if err := tell.Tell(t.Context(), note); err == nil || errors.Is(err, ledger.ErrNobody) || !strings.HasSuffix(err.Error(), "exit status 5: [secret: github-token]") {
 		t.Errorf("a failure is %v", err)
 	}
 	says("sleep 60")

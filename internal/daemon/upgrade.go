@@ -126,7 +126,7 @@ func (c candidate) askWhat(ctx context.Context, dir string) (rehearse.Said, erro
 	case err != nil:
 		return rehearse.Said{}, err
 	case exit.Code != 0 || exit.Limit != nil:
-		return rehearse.Said{}, fmt.Errorf("%s: %s", session.Describe(exit), inert.Short(c.secrets.plain.Redact(lastLine(heard.String())), lineBytesMax))
+		return rehearse.Said{}, fmt.Errorf("%s: %s", session.Describe(exit), c.secrets.short(lastLine(heard.String())))
 	}
 	return rehearse.SaysOf(heard.String())
 }

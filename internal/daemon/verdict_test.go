@@ -11,11 +11,14 @@ import (
 	"sallyport/internal/port/agent"
 	"sallyport/internal/port/egress"
 	"sallyport/internal/port/sandbox"
+	"sallyport/internal/rule/secret"
 )
 
 func TestWhatIsWrongWithAnAgentIsToldFromWhatItSaidAndWhatItAsked(t *testing.T) {
 	failed := func(why string) *agent.TurnEnd { return &agent.TurnEnd{Outcome: agent.TurnFailed, Reason: why} }
 	model := egress.Decision{Route: "model", Verdict: egress.Allowed}
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	long := strings.Repeat("a ", lineBytesMax/2-10) + planted // its middle stands where the line ends
 	for name, test := range map[string]struct {
 		exit sandbox.Exit
 		end  *agent.TurnEnd
@@ -25,6 +28,10 @@ func TestWhatIsWrongWithAnAgentIsToldFromWhatItSaidAndWhatItAsked(t *testing.T) 
 		text string
 	}{
 		"it works":                   {end: &agent.TurnEnd{Outcome: agent.TurnDone, Says: "ready"}, net: []egress.Decision{model}, text: "pi works"},
+		"a secret in its answer":     {end: &agent.TurnEnd{Outcome: agent.TurnDone, Says: planted}, net: []egress.Decision{model}, text: "pi works"},
+		"a secret where it is cut":   {last: long, want: cannotStart, text: "cannot start: a a "},
+		"a secret from the network":  {last: "no", net: []egress.Decision{{Route: "model", Verdict: egress.Failed, Why: planted}}, want: hostRefused, text: "its model: [secret"},
+		"a secret as a name":         {last: "no", net: []egress.Decision{{Host: planted, Verdict: egress.Refused}}, want: hostRefused, text: "asked for [secret"},
 		"it worked although":         {end: &agent.TurnEnd{Outcome: agent.TurnDone}, net: []egress.Decision{{Host: "telemetry.example", Verdict: egress.Refused}, model}, text: "pi works"},
 		"a key that is refused":      {end: failed("model answered 401: invalid x-api-key"), net: []egress.Decision{model}, want: keyRefused, text: "refuses the key: model answered 401"},
 		"a key by words":             {end: failed("Incorrect API key provided"), net: []egress.Decision{model}, want: keyRefused, text: "refuses the key"},
@@ -46,8 +53,8 @@ func TestWhatIsWrongWithAnAgentIsToldFromWhatItSaidAndWhatItAsked(t *testing.T) 
 			heard.note(d)
 		}
 		out := api.AgentTest{Agent: "pi"}
-		(&Daemon{}).verdict(&out, test.exit, test.end, test.last, heard)
-		if out.Problem != test.want || out.OK != (test.want == "") || !strings.Contains(out.Text, test.text) || strings.ContainsAny(out.Text, "\n\x00\x1b") {
+		(&Daemon{secrets: &secretRules{plain: secret.Default()}}).verdict(&out, test.exit, test.end, test.last, heard)
+		if out.Problem != test.want || out.OK != (test.want == "") || !strings.Contains(out.Text, test.text) || strings.ContainsAny(out.Text, "\n\x00\x1b") || strings.Contains(out.Text+out.Says, "9fK2") {
 			t.Errorf("%s: %+v", name, out)
 		}
 	}
