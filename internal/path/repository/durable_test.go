@@ -44,3 +44,31 @@ func TestTheHostsRepositoryIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 		`fsync `+bare+`/info/\S+`, `rename `+bare+`/info/\S+ `+bare+`/info/exclude`, `say made`,
 		`fsync `+bare+`/info/\S+`, `rename `+bare+`/info/\S+ `+bare+`/info/exclude`, `say again`)
 }
+
+// A process of git's asks for each look which files the patterns leave out; a project without any starts none.
+func TestOnlyPatternsOfAProjectAreTakenOver(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIPPED: needs git")
+	}
+	p, _ := wt.Project(t, map[string]string{"a": "1\n"})
+	r := at(filepath.Join(t.TempDir(), "repos"), repository.Config{})
+	exclude := filepath.Join(p.CommonDir, "info", "exclude")
+	asMade, err := os.ReadFile(exclude)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ text, want string }{
+		{string(asMade), ""}, {"", ""}, {"\n\r\n# one\n#two", ""},
+		{"# one\n*.log\n", "# one\n*.log\n"}, {`\#name`, `\#name`}, {" # a name\n", " # a name\n"}, {"\r\nlast", "\r\nlast"}, {"# again\n", ""},
+	} {
+		disktest.Put(t, exclude, test.text, 0o644)
+		host, err := r.Open(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(filepath.Join(host.Path, "info", "exclude"))
+		if test.want == "" && !os.IsNotExist(err) || test.want != "" && (err != nil || string(raw) != test.want) {
+			t.Errorf("of %q it has %q, %v", test.text, raw, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -114,6 +115,9 @@ func (r *Store) borrowOnlyBases(ctx context.Context, project git.Project, host g
 	if err != nil {
 		return err
 	}
+	if !hasPattern(exclude) {
+		exclude = nil
+	}
 	if err := whole.SetFile(r.ops, "repository:exclude", filepath.Join(host.Path, "info", "exclude"), exclude); err != nil {
 		return err
 	}
@@ -136,6 +140,16 @@ func (r *Store) borrowOnlyBases(ctx context.Context, project git.Project, host g
 		}
 	}
 	return whole.SetFile(r.ops, "repository:borrow", list, []byte(basesBorrowed))
+}
+
+// hasPattern reports whether a file of patterns ignores anything: the one that git puts into a new repository has comments only.
+func hasPattern(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 && line[0] != '#' {
+			return true
+		}
+	}
+	return false
 }
 
 // plainMax is the size of the longest file of a project's git directory that is read as a whole.
