@@ -183,6 +183,9 @@ func (s *site) checkedOut() (string, error) {
 		return "", err
 	}
 	ref, ok := strings.CutPrefix(strings.TrimSuffix(head, "\n"), "ref: ")
+	if at := path.Join(s.gitDir.Name(), "HEAD"); !ok && !git.OID(strings.TrimSpace(head)).Valid() {
+		return "", s.oddState("cat "+inert.Path(at), "%q names neither a branch nor a commit", at)
+	}
 	if !ok {
 		return "", s.oddState(s.command("switch BRANCH"), "no branch is checked out in %q (detached HEAD)", s.Top)
 	}
