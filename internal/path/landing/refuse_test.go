@@ -297,16 +297,10 @@ func plain(t *testing.T) (repo, landing.Order) {
 
 func plainIn(t *testing.T, top string) (repo, landing.Order) {
 	t.Helper()
-	r := newRepo(t, top, map[string]blob{"a": text("a\n"), "clash": text("0\n"), "gone": text("g\n"), "dir/f": text("f\n"), "d2f/x": text("x\n")})
-	gitIn(t, r.Top, "", "branch", "conflicting")
-	put(t, filepath.Join(r.Top, "clash"), "1\n", 0o644)
-	gitIn(t, r.Top, "", "commit", "-qam", "one")
-	put(t, filepath.Join(r.Top, "clash"), "2\n", 0o644)
-	gitIn(t, r.Top, "", "commit", "-qam", "two")
-	gitIn(t, r.Top, "", "switch", "-q", "conflicting")
-	put(t, filepath.Join(r.Top, "clash"), "other\n", 0o644)
-	gitIn(t, r.Top, "", "commit", "-qam", "other")
-	gitIn(t, r.Top, "", "switch", "-q", "main")
+	r := newRepo(t, top, map[string]blob{"a": text("a\n"), "clash": text("0\n"), "gone": text("g\n"), "dir/f": text("f\n"), "d2f/x": text("x\n")},
+		map[string]blob{"clash": text("1\n")}, map[string]blob{"clash": text("2\n")})
+	other := r.approve(t, r.commit(t, "main~2"), map[string]blob{"clash": text("other\n")})
+	put(t, filepath.Join(r.CommonDir, "refs/heads/conflicting"), string(other)+"\n", 0o644)
 	return r, r.order(t, map[string]blob{
 		"a": text("b\n"), "gone": {}, "dir/f": text("f2\n"), "new/n": text("n\n"), "d2f/x": {}, "d2f": text("file\n"),
 	})
