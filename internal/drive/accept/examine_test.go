@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
@@ -42,11 +43,11 @@ func TestARepositoryIsExaminedAsARequestThereWouldBe(t *testing.T) {
 			c := control.New(h.Parts) // it does not run: nothing is worked on
 			before := h.Everything()
 
-			x, err := c.Examine(t.Context(), h.Repo)
+			x, err := c.Examine(gittest.Context(t), h.Repo)
 			if after := h.Everything(); !slices.Equal(after, before) {
 				t.Errorf("it wrote: %q, before %q", after, before)
 			}
-			_, asked := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+			_, asked := c.TakeRequest(gittest.Context(t), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 			if (err == nil) != (test.says == "") || (asked == nil) != (test.says == "") {
 				t.Fatalf("examined: %v; asked: %v", err, asked)
 			}

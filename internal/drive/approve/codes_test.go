@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/code"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
@@ -33,14 +34,14 @@ func hostYes(t *testing.T, test func(t *testing.T, h *drivetest.Home, of id.Chan
 		yes, show, c := proposedWith(h, "docs/more.md")
 		d := show()
 		time.Sleep(time.Minute)
-		if c.GiveCode(t.Context(), d.Approval.ID, h.By(), nil) {
+		if c.GiveCode(gittest.Context(t), d.Approval.ID, h.By(), nil) {
 			t.Error("a code was given before anybody approved it")
 		}
 		if err := yes(approve.Words{Via: "chat", Marked: true, Typed: "CONFIRM HOST"}); err != nil {
 			t.Fatal(err)
 		}
 		test(t, h, d.Change.ID, c, func(by audit.Actor, hand func(id.Change, string) (string, error)) bool {
-			return c.GiveCode(t.Context(), d.Approval.ID, by, hand)
+			return c.GiveCode(gittest.Context(t), d.Approval.ID, by, hand)
 		})
 	})
 }

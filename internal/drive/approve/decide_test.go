@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -39,7 +40,7 @@ func TestTwoApprovalsAtOnceAreOne(t *testing.T) {
 		chg := h.Ask(c)
 		d := h.Is(c, chg, change.AwaitingApproval)
 		yes := func() error {
-			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"})
+			return c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"})
 		}
 		for i, err := range atOnce(yes, yes, yes, yes) {
 			if err != nil { // to say the same again is no error
@@ -66,10 +67,10 @@ func TestOfAYesANoAndACancelAtOnceExactlyOneWins(t *testing.T) {
 			d := h.Is(c, chg, change.AwaitingApproval)
 			said := atOnce(
 				func() error {
-					return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"})
+					return c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"})
 				},
-				func() error { return c.Refuse(t.Context(), d.Approval.ID, h.By(), "no") },
-				func() error { return c.Cancel(t.Context(), chg, h.By(), "enough") },
+				func() error { return c.Refuse(gittest.Context(t), d.Approval.ID, h.By(), "no") },
+				func() error { return c.Cancel(gittest.Context(t), chg, h.By(), "enough") },
 			)
 			end := h.Show(c, chg).Change.State
 			wins[end]++
@@ -138,7 +139,7 @@ func TestOnlyTheOwnerDecidesAndOnlyOnWhatTheyRead(t *testing.T) {
 func TestWhatAPersonWantsDifferentIsKeptWithoutSecrets(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		_, show, c := proposedWith(h, drivetest.SwapPrompt)
-		if err := c.Rework(t.Context(), show().Approval.ID, h.By(), approval.ViaChat, "say Hi to "+planted); err != nil {
+		if err := c.Rework(gittest.Context(t), show().Approval.ID, h.By(), approval.ViaChat, "say Hi to "+planted); err != nil {
 			t.Fatal(err)
 		}
 		if a := show().Approval; a.Decision != approval.Reworked || a.Reason != "say Hi to [secret: github-token]" {

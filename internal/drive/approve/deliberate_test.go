@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
@@ -242,7 +243,7 @@ func TestAPolicyThatNobodyCanFulfilIsToldBeforeAnyAgentWorks(t *testing.T) {
 			if p := problem.Of(err); p.Kind != problem.Refused || !strings.Contains(p.Text, want) || p.Next != "${EDITOR:-vi} "+h.Repo+"/policy.yaml" {
 				t.Errorf("%+v: %v", rules, err)
 			}
-			if _, err := c.LastSwap(t.Context(), "echo"); problem.KindOf(err) != problem.NotFound {
+			if _, err := c.LastSwap(gittest.Context(t), "echo"); problem.KindOf(err) != problem.NotFound {
 				t.Errorf("it was begun all the same: %v", err)
 			}
 		})
@@ -298,17 +299,17 @@ func TestWhoMayAnswerACardReadsItAndWhatNobodyThereCanReadWholeIsTheOwnersToo(t 
 		d := show()
 		for _, ref := range []string{string(d.Change.ID), string(d.Approval.ID)} {
 			for who, want := range map[*audit.Actor]string{&ada: "echo", &bob: ""} {
-				if of, err := c.AskedOf(t.Context(), ref, *who); of != want || err != nil {
+				if of, err := c.AskedOf(gittest.Context(t), ref, *who); of != want || err != nil {
 					t.Errorf("%s is asked about %s of %q, %v", who.Name, ref, of, err)
 				}
 			}
 		}
 		for _, ref := range []string{"chg-nothing0", "apr-nothing0", "qst-nothing0"} {
-			if of, err := c.AskedOf(t.Context(), ref, ada); of != "" || err != nil {
+			if of, err := c.AskedOf(gittest.Context(t), ref, ada); of != "" || err != nil {
 				t.Errorf("%s is of %q, %v", ref, of, err)
 			}
 		}
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, ada, approve.Words{Unsigned: true}); !errors.Is(err, person.ErrNotOwner) {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, ada, approve.Words{Unsigned: true}); !errors.Is(err, person.ErrNotOwner) {
 			t.Errorf("an admin has it land unsigned: %v", err)
 		}
 

@@ -14,6 +14,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
@@ -101,7 +102,7 @@ func TestAGroupThatAnswersAsksInItsConversationAndStaysOnceConfirmed(t *testing.
 		}
 
 		time.Sleep(110 * time.Second)
-		if err := c.Confirm(t.Context(), chg, a.By(), ""); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, a.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		a.Is(c, chg, change.Finalized)
@@ -139,19 +140,19 @@ func TestWhatAGroupKeepsTheTemplateGetsWhenItsOwnerSaysSo(t *testing.T) {
 		c, _ := a.Begin()
 		chg := a.Swap(c)
 		a.Asked(c, chg)
-		if err := c.Promote(t.Context(), chg, a.By()); problem.KindOf(err) != problem.Conflict {
+		if err := c.Promote(gittest.Context(t), chg, a.By()); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("before it is kept: %v", err)
 		}
-		if err := c.Confirm(t.Context(), chg, a.By(), ""); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, a.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		stranger := a.By()
 		stranger.Person = "psn-stranger"
-		if err := c.Promote(t.Context(), chg, stranger); problem.KindOf(err) != problem.Denied {
+		if err := c.Promote(gittest.Context(t), chg, stranger); problem.KindOf(err) != problem.Denied {
 			t.Errorf("by who may not: %v", err)
 		}
 		for range 2 {
-			if err := c.Promote(t.Context(), chg, a.By()); err != nil {
+			if err := c.Promote(gittest.Context(t), chg, a.By()); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -178,16 +179,16 @@ func TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo(t *testing.T) {
 		chg := a.Offer(c)
 		a.YesBy(c, chg, ada)
 		a.Asked(c, chg)
-		if err := c.Confirm(t.Context(), chg, ada, ""); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, ada, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Promote(t.Context(), chg, gil); problem.KindOf(err) != problem.Denied {
+		if err := c.Promote(gittest.Context(t), chg, gil); problem.KindOf(err) != problem.Denied {
 			t.Errorf("by an admin who has not approved it: %v", err)
 		}
 
 		prompt := filepath.Join(a.Repo, "template/runner/prompts/system.md")
 		before, err := os.ReadFile(prompt)
-		if err := errors.Join(err, os.WriteFile(prompt, []byte("by hand\n"), 0o644), c.Promote(t.Context(), chg, ada)); err != nil {
+		if err := errors.Join(err, os.WriteFile(prompt, []byte("by hand\n"), 0o644), c.Promote(gittest.Context(t), chg, ada)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -232,7 +233,7 @@ func TestAGroupThatIsNotConfirmedGoesBackAndSaysWhy(t *testing.T) {
 		},
 		"a word": {
 			then: func(t *testing.T, a *drivetest.Assistants, c *control.Controller, _ *drivetest.Chats, chg id.Change) {
-				if _, err := c.Rollback(t.Context(), chg, a.By(), "too friendly", request.Later); err != nil {
+				if _, err := c.Rollback(gittest.Context(t), chg, a.By(), "too friendly", request.Later); err != nil {
 					t.Error(err)
 				}
 			},
@@ -312,7 +313,7 @@ func TestAStartFindsTheTrialOfAGroupWhereItWas(t *testing.T) {
 		chg := a.Swap(c)
 		time.Sleep(10 * time.Second)
 		end()
-		if d, _ := c.Show(t.Context(), chg); d.Trial.Handshake != trial.PendingRestart || len(a.Said()) != 0 {
+		if d, _ := c.Show(gittest.Context(t), chg); d.Trial.Handshake != trial.PendingRestart || len(a.Said()) != 0 {
 			t.Fatalf("%+v, said %q", d.Trial, a.Said())
 		}
 		c, end = a.Begin() // SM-131
@@ -346,7 +347,7 @@ func TestAGroupWhoseFilesCannotGoBackRunsTheOldOnesAndSaysWhichPath(t *testing.T
 		a.Asked(c, chg)
 		file := filepath.Join(a.Repo, drivetest.SwapPrompt)
 		disktest.Put(t, file, "mine\n", 0o644)
-		if _, err := c.Rollback(t.Context(), chg, a.By(), "no", request.Later); err != nil {
+		if _, err := c.Rollback(gittest.Context(t), chg, a.By(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -378,7 +379,7 @@ func TestBesideTheTrialOfAGroupOthersLand(t *testing.T) {
 		beside, inside := a.Write(c, "page.txt"), a.Write(c, "groups/echo/runner/prompts/other.md")
 		a.Is(c, beside, change.Finalized)
 		a.Is(c, inside, change.Landing)
-		if _, err := c.Rollback(t.Context(), chg, a.By(), "no", request.Later); err != nil {
+		if _, err := c.Rollback(gittest.Context(t), chg, a.By(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -411,14 +412,14 @@ func TestWhoAskedForAChangeEndsItsTrialAndStrangersDoNot(t *testing.T) {
 		agent := stranger("7")
 		agent.Kind = "agent"
 		for what, who := range map[string]audit.Actor{"another stranger": stranger("8"), "an agent by that account": agent, "the host": audit.Host, "nobody": {Kind: "person"}} {
-			for verb, err := range map[string]error{"confirm": c.Confirm(t.Context(), chg, who, ""), "rollback": c.RollBack(t.Context(), chg, who, "")} {
+			for verb, err := range map[string]error{"confirm": c.Confirm(gittest.Context(t), chg, who, ""), "rollback": c.RollBack(gittest.Context(t), chg, who, "")} {
 				if !errors.Is(err, person.ErrNotOwner) || !strings.Contains(err.Error(), "who asked for it") {
 					t.Errorf("%s, %s: %v", verb, what, err)
 				}
 			}
 		}
 		a.Is(c, chg, change.InTrial)
-		if err := c.RollBack(t.Context(), chg, stranger("7"), ""); err != nil {
+		if err := c.RollBack(gittest.Context(t), chg, stranger("7"), ""); err != nil {
 			t.Fatal(err)
 		}
 		back(t, a, c, chg, old, "asked for by eve", "Rolled back to previous version — asked for by eve")

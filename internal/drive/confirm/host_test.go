@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
@@ -45,7 +46,7 @@ func hosting(t *testing.T, test func(t *testing.T, a *drivetest.Assistants, k *d
 			chg := a.Offer(c)
 			d := a.Is(c, chg, change.AwaitingApproval)
 			time.Sleep(time.Minute)
-			if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
+			if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
@@ -76,7 +77,7 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 		if armed, _ := a.Keeper.Still(); len(armed) != 0 {
 			t.Errorf("a keeper of landings watches as well: %v", armed)
 		}
-		if err := c.Confirm(t.Context(), chg, a.By(), drivetest.RightCode); problem.KindOf(err) != problem.Conflict {
+		if err := c.Confirm(gittest.Context(t), chg, a.By(), drivetest.RightCode); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("before the new host is there: %v", err)
 		}
 		end()
@@ -91,12 +92,12 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 		c.RecordDelivery(chg)
 		time.Sleep(time.Second)
 		for code, kind := range map[string]problem.Kind{"": problem.Usage, "WRON-GWRO-NGWR": problem.Internal} {
-			if err := c.Confirm(t.Context(), chg, a.By(), code); err == nil || code != "" && !errors.Is(err, keeper.ErrCode) || code == "" && problem.KindOf(err) != kind {
+			if err := c.Confirm(gittest.Context(t), chg, a.By(), code); err == nil || code != "" && !errors.Is(err, keeper.ErrCode) || code == "" && problem.KindOf(err) != kind {
 				t.Errorf("with %q: %v", code, err)
 			}
 		}
 		a.Is(c, chg, change.InTrial)
-		if err := c.Confirm(t.Context(), chg, a.By(), drivetest.RightCode); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, a.By(), drivetest.RightCode); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -115,7 +116,7 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 		if says := "the host does not restart for " + hostFile + ", and no trial follows: what sallyport brings back has been there before"; d.Proposal.Card.Typed != "" || !slices.Contains(d.Proposal.Card.Then, says) {
 			t.Errorf("its card wants %q typed, and says %q", d.Proposal.Card.Typed, d.Proposal.Card.Then)
 		}
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, a.By(), approve.Words{Marked: true}); err != nil {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, a.By(), approve.Words{Marked: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -154,13 +155,13 @@ func TestTheOldHostBringsTheFilesBackBeforeItServes(t *testing.T) {
 				c, end := begun(a, k)
 				d := trial.TimeOut()
 				if byWord {
-					if err := c.RollBack(t.Context(), chg, a.By(), "no"); err != nil {
+					if err := c.RollBack(gittest.Context(t), chg, a.By(), "no"); err != nil {
 						t.Fatal(err)
 					}
 					if heard := k.Heard(); heard[len(heard)-1] != "roll back: no" {
 						t.Errorf("the keeper has heard %q", heard)
 					}
-					if err := c.Confirm(t.Context(), chg, a.By(), drivetest.RightCode); problem.KindOf(err) != problem.Conflict {
+					if err := c.Confirm(gittest.Context(t), chg, a.By(), drivetest.RightCode); problem.KindOf(err) != problem.Conflict {
 						t.Errorf("after that: %v", err)
 					}
 					d = trial.Decision{To: trial.RolledBack, By: a.By(), Reason: "no"}
@@ -252,7 +253,7 @@ func TestNothingLandsBesideTheHost(t *testing.T) {
 		c, _ := begun(a, k)
 		beside := a.Write(c, "page.txt")
 		a.Is(c, beside, change.Landing)
-		if err := c.Confirm(t.Context(), chg, a.By(), drivetest.RightCode); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, a.By(), drivetest.RightCode); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

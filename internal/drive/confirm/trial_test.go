@@ -17,6 +17,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/guard"
@@ -43,11 +44,11 @@ func TestATrialThatIsConfirmedStays(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 		time.Sleep(119 * time.Second)
-		if err := c.Confirm(t.Context(), chg, h.By(), ""); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		d := h.Is(c, chg, change.Finalized)
-		if err := c.Confirm(t.Context(), chg, h.By(), ""); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, h.By(), ""); err != nil {
 			t.Errorf("said again: %v", err)
 		}
 		if h.Page() != "two\n" || d.Trial.Handshake != trial.Confirmed || d.Trial.By.UID != h.Owner.UID {
@@ -82,10 +83,10 @@ func TestATrialThatNobodyConfirmsGoesBackAtItsDeadline(t *testing.T) {
 		if got := s.Started(); got[len(got)-1] != "one\n" {
 			t.Errorf("the old version was not restarted: %q", got)
 		}
-		if err := c.Confirm(t.Context(), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict || !strings.HasSuffix(err.Error(), "nobody confirmed it in time") {
+		if err := c.Confirm(gittest.Context(t), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict || !strings.HasSuffix(err.Error(), "nobody confirmed it in time") {
 			t.Errorf("confirmed after all: %v", err)
 		}
-		if entries, err := c.Audit(t.Context(), chg, 0, 0); err != nil || slices.ContainsFunc(entries, func(e audit.Entry) bool { return strings.Contains(e.Reason, trial.Timeout) }) {
+		if entries, err := c.Audit(gittest.Context(t), chg, 0, 0); err != nil || slices.ContainsFunc(entries, func(e audit.Entry) bool { return strings.Contains(e.Reason, trial.Timeout) }) {
 			t.Errorf("the audit says it in words for programs: %+v, %v", entries, err)
 		}
 	})
@@ -131,8 +132,8 @@ func TestExactlyOneOfConfirmRollbackAndTimerWins(t *testing.T) {
 				time.Sleep(tried.Expires.Left(at) - before)
 				errs := map[string]error{}
 				say := map[string]func() error{
-					"confirm":  func() error { return c.Confirm(t.Context(), chg, h.By(), "") },
-					"rollback": func() error { _, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Later); return err },
+					"confirm":  func() error { return c.Confirm(gittest.Context(t), chg, h.By(), "") },
+					"rollback": func() error { _, err := c.Rollback(gittest.Context(t), chg, h.By(), "no", request.Later); return err },
 					"nothing":  func() error { time.Sleep(before); return nil },
 				}
 				var said sync.WaitGroup
@@ -229,7 +230,7 @@ func TestAStartFindsATrialWhereItWas(t *testing.T) {
 		chg := h.Land(c, nil)
 		time.Sleep(25 * time.Second) // in the middle of the second restart
 		end()
-		if d, _ := c.Show(t.Context(), chg); d.Trial.Handshake != trial.PendingRestart || d.Trial.Restarts != 1 {
+		if d, _ := c.Show(gittest.Context(t), chg); d.Trial.Handshake != trial.PendingRestart || d.Trial.Restarts != 1 {
 			t.Fatalf("%+v", d.Trial)
 		}
 		if armed, _ := h.Keeper.Still(); len(armed) != 1 {
@@ -367,14 +368,14 @@ func TestAPersonRollsATrialBackAtOnce(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Land(c, nil)
 		time.Sleep(10 * time.Second)
-		if err := c.Confirm(t.Context(), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict {
+		if err := c.Confirm(gittest.Context(t), chg, h.By(), ""); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("confirmed what has not answered: %v", err)
 		}
 		stranger := audit.Actor{Kind: "person", Name: "eve", UID: h.Owner.UID, Person: "psn-0000eve0"}
-		if err := c.Confirm(t.Context(), chg, stranger, ""); problem.KindOf(err) != problem.Denied {
+		if err := c.Confirm(gittest.Context(t), chg, stranger, ""); problem.KindOf(err) != problem.Denied {
 			t.Errorf("confirmed by a stranger: %v", err)
 		}
-		row, err := c.Rollback(t.Context(), chg, h.By(), "it looks odd with ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi", request.Ask)
+		row, err := c.Rollback(gittest.Context(t), chg, h.By(), "it looks odd with ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi", request.Ask)
 		if err != nil || row.ID != chg {
 			t.Fatalf("%+v, %v", row, err)
 		}
@@ -417,7 +418,7 @@ func TestWhatCannotBeTakenBackIsSaidLoudlyAndHealed(t *testing.T) {
 				chg := h.Land(c, nil)
 				h.Asked(c, chg)
 				heal, says := spoil(h, s)
-				if _, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Later); err != nil {
+				if _, err := c.Rollback(gittest.Context(t), chg, h.By(), "no", request.Later); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Minute)
@@ -428,13 +429,13 @@ func TestWhatCannotBeTakenBackIsSaidLoudlyAndHealed(t *testing.T) {
 				if n := len(s.Heard(ledger.NoteRollbackFailed)); n != 1 || len(s.Heard(ledger.NoteRolledBack)) != 0 {
 					t.Errorf("told %d times", n)
 				}
-				if !c.Owes(t.Context()) {
+				if !c.Owes(gittest.Context(t)) {
 					t.Error("a daemon would go idle over it")
 				}
 				heal()
 				time.Sleep(2 * time.Minute)
 				h.GoneBack(c, chg, "no")
-				if c.Owes(t.Context()) {
+				if c.Owes(gittest.Context(t)) {
 					t.Error("something is still to be done")
 				}
 			})
@@ -450,10 +451,10 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 		h.Asked(c, chg)
 		h.Write("three\n")
 		h.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "commit", "-qam", "mine")
-		if err := c.Cancel(t.Context(), chg, h.By(), "no"); problem.KindOf(err) != problem.Conflict {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "no"); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("a trial was cancelled: %v", err)
 		}
-		if _, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Later); err != nil {
+		if _, err := c.Rollback(gittest.Context(t), chg, h.By(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
@@ -464,17 +465,17 @@ func TestAWayBackThatCannotBeIsGivenUpByAPerson(t *testing.T) {
 		if err := h.Keeper.Arm(d.Trial.Landing, guard.Watched{}); err != nil { // as a daemon that was killed in a try leaves it
 			t.Fatal(err)
 		}
-		if err := c.Cancel(t.Context(), chg, h.By(), "it is mended"); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "it is mended"); err != nil {
 			t.Fatal(err)
 		}
 		d = h.Is(c, chg, change.Failed)
-		if !strings.Contains(d.Change.Reason, "(it is mended), and the new files remain") || h.Page() != "three\n" || c.Owes(t.Context()) {
+		if !strings.Contains(d.Change.Reason, "(it is mended), and the new files remain") || h.Page() != "three\n" || c.Owes(gittest.Context(t)) {
 			t.Errorf("it says %q, page %q", d.Change.Reason, h.Page())
 		}
 		if armed, _ := h.Keeper.Still(); len(armed) != 0 {
 			t.Errorf("a keeper watches on: %v", armed)
 		}
-		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.By(), nil); problem.KindOf(err) != problem.Conflict {
+		if _, err := c.ResumeSession(gittest.Context(t), d.Sessions[0].ID, h.By(), nil); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("it was resumed: %v", err)
 		}
 	})
@@ -492,7 +493,7 @@ func TestNothingLandsBesideATrial(t *testing.T) {
 		if d := h.Is(c, second, change.Landing); !strings.Contains(d.Change.Reason, string(first)+" is on trial") || d.Change.Attempts != 0 {
 			t.Errorf("it says %q after %d attempts", d.Change.Reason, d.Change.Attempts)
 		}
-		if err := c.Confirm(t.Context(), first, h.By(), ""); err != nil {
+		if err := c.Confirm(gittest.Context(t), first, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, first, change.Finalized)
@@ -518,7 +519,7 @@ func TestARevertRestartsTheOldVersionAndSaysIfItDoesNotAnswer(t *testing.T) {
 				return nil
 			}
 		})
-		back, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Yes)
+		back, err := c.Rollback(gittest.Context(t), chg, h.By(), "no", request.Yes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -630,7 +631,7 @@ func TestABranchThatIsNotCheckedOutRestartsNothingAndSaysSo(t *testing.T) {
 		s := h.Serve()
 		h.Git("branch", "aside")
 		c, _ := h.Daemon()
-		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Branch: "aside", Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
+		r, err := c.TakeRequest(gittest.Context(t), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Branch: "aside", Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -650,7 +651,7 @@ func TestTheOldVersionIsNotSaidToRunFromAnotherBranch(t *testing.T) {
 		h.Asked(c, chg)
 		starts := len(s.Started())
 		h.Git("switch", "-q", "-c", "aside")
-		if _, err := c.Rollback(t.Context(), chg, h.By(), "no", request.Later); err != nil {
+		if _, err := c.Rollback(gittest.Context(t), chg, h.By(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -687,7 +688,7 @@ func TestAWayBackThatIsTriedAgainLeavesAnotherTrialAlone(t *testing.T) {
 		if d := h.Is(c, chg, change.RollbackFailed); len(s.Started()) != starts || !strings.Contains(d.Change.Reason, string(other)+" is on trial in this repository") {
 			t.Errorf("restarted %d times beside a trial; it says %q", len(s.Started())-starts, d.Change.Reason)
 		}
-		if _, err := c.Rollback(t.Context(), other, h.By(), "no", request.Later); err != nil {
+		if _, err := c.Rollback(gittest.Context(t), other, h.By(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/drivetest"
@@ -18,13 +19,13 @@ func TestASecondRollbackOfWhatIsBeingRolledBackIsRefusedAndNamesTheFirst(t *test
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		c, _, chg := h.Landed()
 		first := h.Undo(c, chg, request.Later)
-		_, err := c.Rollback(t.Context(), chg, h.By(), "", request.Yes)
+		_, err := c.Rollback(gittest.Context(t), chg, h.By(), "", request.Yes)
 		if p := problem.Of(err); err == nil || p.Kind != problem.Conflict || p.Next != "sallyport approve "+string(first) || !strings.Contains(p.Text, string(first)) {
 			t.Fatalf("the second rollback: %v", err)
 		}
 		h.Yes(c, first)
 		h.Is(c, first, change.Finalized)
-		if _, err := c.Rollback(t.Context(), chg, h.By(), "", request.Yes); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "was rolled back already, by "+string(first)) {
+		if _, err := c.Rollback(gittest.Context(t), chg, h.By(), "", request.Yes); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "was rolled back already, by "+string(first)) {
 			t.Errorf("a rollback of what is rolled back: %v", err)
 		}
 	})
@@ -43,7 +44,7 @@ func TestOfTwoRollbacksOneIsDoneAndTheOtherEndsWithAnAnswer(t *testing.T) {
 		if want := string(chg) + " was rolled back already, by " + string(second); d.Change.Reason != want || d.Change.Next != "sallyport change show "+string(second) {
 			t.Errorf("it ended with %q, next %q; want %q", d.Change.Reason, d.Change.Next, want)
 		}
-		if all, err := c.Approvals(t.Context(), true, 0); err != nil || len(all) > 0 {
+		if all, err := c.Approvals(gittest.Context(t), true, 0); err != nil || len(all) > 0 {
 			t.Errorf("still asked of a person: %v, %v", all, err)
 		}
 	})

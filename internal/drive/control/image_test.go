@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -62,7 +63,7 @@ func TestAgentsAndChecksOfTheHomeStartFromItsImage(t *testing.T) {
 		a.Offer(c)
 		all(image, "adapt")
 		for top, want := range map[string]string{h.Repo: image, other: ""} {
-			r, err := c.TakeRequest(t.Context(), request.Request{
+			r, err := c.TakeRequest(gittest.Context(t), request.Request{
 				By: h.By(), Text: "Change the page", Project: git.Project{Top: top}, Agent: "played", Argv: []string{"true"}, Checks: []string{"true"}, Approve: request.Later,
 			}, nil)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
@@ -29,7 +30,7 @@ func TestAChangeWalksToItsEndByItself(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
 		d := h.Is(c, chg, change.AwaitingApproval)
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		d = h.Is(c, chg, change.Finalized)
@@ -120,7 +121,7 @@ func TestACancelledAgentIsStoppedAndItsWorkKept(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
 		h.Is(c, chg, change.Working)
-		if err := c.Cancel(t.Context(), chg, h.By(), "enough"); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
 		d := h.Is(c, chg, change.Cancelled)
@@ -136,7 +137,7 @@ func TestACancelledAgentIsStoppedAndItsWorkKept(t *testing.T) {
 		if v := h.Verbs(c, chg); drivetest.Count(v, "asked to cancel") != 1 || drivetest.Count(v, "cancelled") != 1 {
 			t.Errorf("the audit log says %q", v)
 		}
-		if err := c.Cancel(t.Context(), chg, h.By(), "again"); problem.KindOf(err) != problem.Conflict {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "again"); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("cancelled twice: %v", err)
 		}
 	})
@@ -161,7 +162,7 @@ func TestAChangeThatEndsBetweenTwoTriesToCancelItIsCancelled(t *testing.T) {
 		h.Parts.DB = slow{h.Parts.DB}
 		h.Cage.Play = drivetest.Hangs("half\n")
 		c, _ := h.Daemon()
-		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+		r, err := c.TakeRequest(gittest.Context(t), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,17 +228,17 @@ func TestWhyAChangeIsPausedIsNotWhyItsCheckpointIsTaken(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
 		h.Is(c, chg, change.Working)
-		if err := c.Pause(t.Context(), chg, h.By(), "let me look"); err != nil {
+		if err := c.Pause(gittest.Context(t), chg, h.By(), "let me look"); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Cancel(t.Context(), chg, h.By(), "enough"); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
 		d := h.Is(c, chg, change.Cancelled)
-		if p := problem.Of(c.Resume(t.Context(), chg, h.By())); p.Next != "sallyport resume "+string(d.Sessions[0].ID) {
+		if p := problem.Of(c.Resume(gittest.Context(t), chg, h.By())); p.Next != "sallyport resume "+string(d.Sessions[0].ID) {
 			t.Errorf("it is resumed with %q", p.Next)
 		}
-		all, err := c.Audit(t.Context(), "", 0, 0)
+		all, err := c.Audit(gittest.Context(t), "", 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +263,7 @@ func TestAPausedSessionThatDiedWithItsDaemonIsNotSaidToWork(t *testing.T) {
 		c, end := h.Daemon()
 		chg := h.Ask(c)
 		h.Is(c, chg, change.Working)
-		if err := c.Pause(t.Context(), chg, h.By(), "let me look"); err != nil {
+		if err := c.Pause(gittest.Context(t), chg, h.By(), "let me look"); err != nil {
 			t.Fatal(err)
 		}
 		end()
@@ -403,7 +404,7 @@ func TestNoMoreAgentsWorkAtOnceThanTheHomeSays(t *testing.T) {
 		}
 		time.Sleep(4 * time.Minute)
 		synctest.Wait()
-		rows, err := c.List(t.Context(), change.Filter{States: []change.State{change.AwaitingApproval}})
+		rows, err := c.List(gittest.Context(t), change.Filter{States: []change.State{change.AwaitingApproval}})
 		if err != nil || len(rows) != 5 {
 			t.Errorf("%d of 5 changes wait for a person, %v", len(rows), err)
 		}
@@ -418,7 +419,7 @@ func TestADeadDaemonsLeaseOnTheRepositoryIsNotWaitedFor(t *testing.T) {
 		h.Cage.Play = drivetest.Writes("two\n")
 		c, _ := h.Daemon()
 		first := h.Ask(c)
-		if err := c.Cancel(t.Context(), first, h.By(), ""); err != nil {
+		if err := c.Cancel(gittest.Context(t), first, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		d := h.Is(c, first, change.Cancelled)
@@ -426,7 +427,7 @@ func TestADeadDaemonsLeaseOnTheRepositoryIsNotWaitedFor(t *testing.T) {
 			_, _, err := tx.TakeLease(ctx, "repo:"+d.Change.Request.Project.CommonDir, string(first), time.Now(), time.Hour)
 			return err
 		})
-		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "Change the page", Project: d.Change.Request.Project, Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
+		r, err := c.TakeRequest(gittest.Context(t), request.Request{By: h.By(), Text: "Change the page", Project: d.Change.Request.Project, Agent: "played", Argv: []string{"true"}, Approve: request.Yes}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +449,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 		if err := unix.Flock(int(folder.Fd()), unix.LOCK_SH); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -457,7 +458,7 @@ func TestALockThatSomebodyElseHoldsBringsTheChangeBackWithTheirName(t *testing.T
 			t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 		}
 		folder.Close()
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, chg, change.Finalized)
@@ -472,7 +473,7 @@ func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
 		chg := h.Ask(c)
 		h.Is(c, chg, change.AwaitingApproval)
 		told := func() (words []string) {
-			notices, err := c.Watch(t.Context(), chg)
+			notices, err := c.Watch(gittest.Context(t), chg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -494,7 +495,7 @@ func TestWhoAskedForAChangeMissesNothingOfItHoweverLateTheyWatch(t *testing.T) {
 		// What went on from where it rested is told from where it is.
 		chg = h.Ask(c)
 		d := h.Is(c, chg, change.AwaitingApproval)
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, chg, change.Finalized)

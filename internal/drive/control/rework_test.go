@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -60,19 +61,19 @@ func TestAPersonWantsSomethingElseAndTheDevAgentGoesOnWithTheirWords(t *testing.
 				chg := a.Offer(c)
 				first := a.Show(c, chg)
 				bob := audit.Actor{Kind: "person", Name: "bob", UID: 4711, Person: "psn-0000bob0"}
-				if err := c.Rework(t.Context(), first.Approval.ID, bob, approval.ViaChat, "insult people"); !errors.Is(err, person.ErrNotOwner) {
+				if err := c.Rework(gittest.Context(t), first.Approval.ID, bob, approval.ViaChat, "insult people"); !errors.Is(err, person.ErrNotOwner) {
 					t.Errorf("somebody else's words: %v", err)
 				}
-				if err := c.Rework(t.Context(), first.Approval.ID, h.By(), approval.ViaChat, " \n"); problem.KindOf(err) != problem.Usage {
+				if err := c.Rework(gittest.Context(t), first.Approval.ID, h.By(), approval.ViaChat, " \n"); problem.KindOf(err) != problem.Usage {
 					t.Errorf("no words: %v", err)
 				}
 				a.Is(c, chg, change.AwaitingApproval)
 				for range 2 { // the host may have ended before it knew that it is done
-					if err := c.Rework(t.Context(), first.Approval.ID, h.By(), approval.ViaChat, " say Hi"); err != nil {
+					if err := c.Rework(gittest.Context(t), first.Approval.ID, h.By(), approval.ViaChat, " say Hi"); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if err := c.Approve(t.Context(), first.Approval.ID, first.Proposal.Digest, h.By(), approve.Words{Via: approval.ViaChat}); !errors.Is(err, approval.ErrDecided) {
+				if err := c.Approve(gittest.Context(t), first.Approval.ID, first.Proposal.Digest, h.By(), approve.Words{Via: approval.ViaChat}); !errors.Is(err, approval.ErrDecided) {
 					t.Errorf("the old card is approved: %v", err)
 				}
 				if d := a.Show(c, chg); d.Approval.Decision != approval.Reworked || d.Approval.Reason != "say Hi" || d.Change.Swap != nil || len(a.Questions(chg.Subject())) != 0 {
@@ -132,7 +133,7 @@ func TestWhatAPersonWantsIsNoTryThatAChecksRefusalCounts(t *testing.T) {
 		h.Commits("groups/echo/runner/runner.yaml", "agent: echo\nrounds: 2\n", "Two")
 		c, _ := a.Begin()
 		chg := a.Offer(c)
-		if err := c.Rework(t.Context(), a.Show(c, chg).Approval.ID, h.By(), approval.ViaChat, "say Hi"); err != nil {
+		if err := c.Rework(gittest.Context(t), a.Show(c, chg).Approval.ID, h.By(), approval.ViaChat, "say Hi"); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -161,12 +162,12 @@ func TestWhoWouldApproveWhatTheyAskedForHasItAskedForAnew(t *testing.T) {
 		chg := a.Offer(c)
 		laws.Rules.Store(&drivetest.Rules{Judging: grounds.Judging{Approvals: right.Rules{NoSelf: true}}})
 		ask := a.Show(c, chg).Approval.ID
-		if err := c.Rework(t.Context(), ask, h.By(), approval.ViaChat, "say Hi"); !errors.Is(err, approval.ErrOwn) {
+		if err := c.Rework(gittest.Context(t), ask, h.By(), approval.ViaChat, "say Hi"); !errors.Is(err, approval.ErrOwn) {
 			t.Errorf("%v", err)
 		}
 		a.Is(c, chg, change.AwaitingApproval)
 		laws.Rules.Store(&drivetest.Rules{})
-		if err := c.Rework(t.Context(), ask, h.By(), approval.ViaChat, "say Hi"); err != nil {
+		if err := c.Rework(gittest.Context(t), ask, h.By(), approval.ViaChat, "say Hi"); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -177,7 +178,7 @@ func TestWhatNoGroupRunsIsNotReworkedAndTheWayOutIsTold(t *testing.T) {
 		h.Cage.Play = drivetest.Writes("two\n")
 		c, _ := h.Daemon()
 		d := h.Is(c, h.Ask(c), change.AwaitingApproval)
-		err := c.Rework(t.Context(), d.Approval.ID, h.By(), approval.ViaChat, "say Hi")
+		err := c.Rework(gittest.Context(t), d.Approval.ID, h.By(), approval.ViaChat, "say Hi")
 		if p := problem.Of(err); p.Kind != problem.Conflict || !strings.Contains(p.Text, "rework is for a change of what a group runs") || !strings.HasPrefix(p.Next, "sallyport refuse "+string(d.Change.ID)) {
 			t.Errorf("%+v", p)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/guard"
@@ -153,7 +154,7 @@ func TestALandingThatWaitsSaysForWhatAndCanBeCancelled(t *testing.T) {
 		c, _ = h.Daemon()
 		time.Sleep(2 * time.Second)
 		waits()
-		if err := c.Cancel(t.Context(), waiting, h.By(), "enough"); err != nil {
+		if err := c.Cancel(gittest.Context(t), waiting, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
 		if d := h.Is(c, waiting, change.Cancelled); d.Change.Reason != "enough" {
@@ -189,7 +190,7 @@ func TestALandingThatCanBeBroughtToNoEndIsLeftByAPerson(t *testing.T) {
 		if d.Change.Attempts < 5 || d.Change.Attempts > 30 {
 			t.Errorf("it was tried again %d times in 20 minutes", d.Change.Attempts)
 		}
-		if err := c.Cancel(t.Context(), chg, h.By(), "it is gone"); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "it is gone"); err != nil {
 			t.Fatal(err)
 		}
 		d = h.Is(c, chg, change.Failed)

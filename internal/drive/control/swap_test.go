@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
@@ -60,12 +61,12 @@ func TestADevAgentWhoseChangeIsOverIsNotTakenUpAgain(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
-				all, err := c.List(t.Context(), change.Filter{States: []change.State{s.state}})
+				all, err := c.List(gittest.Context(t), change.Filter{States: []change.State{s.state}})
 				if err != nil || len(all) != 1 {
 					t.Fatalf("%d are %s: %v", len(all), s.state, err)
 				}
 				d, told := a.Show(c, all[0].ID), len(troupe.Told())
-				_, err = c.ResumeSession(t.Context(), d.Sessions[len(d.Sessions)-1].ID, h.By(), nil)
+				_, err = c.ResumeSession(gittest.Context(t), d.Sessions[len(d.Sessions)-1].ID, h.By(), nil)
 				if err == nil {
 					t.Fatal("it is resumed")
 				}
@@ -90,7 +91,7 @@ func TestADevAgentThatStandsStillGoesOn(t *testing.T) {
 		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
 		for _, lost := range []bool{false, true} {
-			if err := c.Pause(t.Context(), row.ID, h.By(), "let me look"); err != nil {
+			if err := c.Pause(gittest.Context(t), row.ID, h.By(), "let me look"); err != nil {
 				t.Fatal(err)
 			}
 			if lost {
@@ -98,7 +99,7 @@ func TestADevAgentThatStandsStillGoesOn(t *testing.T) {
 				c, _ = a.Begin()
 			}
 			d := a.Is(c, row.ID, change.Paused)
-			if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.By(), nil); err != nil {
+			if _, err := c.ResumeSession(gittest.Context(t), d.Sessions[0].ID, h.By(), nil); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
@@ -136,7 +137,7 @@ func TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed(t *testing.T) {
 		c, _ := a.Begin()
 		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
-		if err := c.TellDev(t.Context(), a.Is(c, row.ID, change.Working).Change, "kindly"); err != nil {
+		if err := c.TellDev(gittest.Context(t), a.Is(c, row.ID, change.Working).Change, "kindly"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -147,7 +148,7 @@ func TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		d := a.Is(c, row.ID, change.AwaitingApproval)
-		_, err := c.RestoreTo(t.Context(), all[0].ID, h.By())
+		_, err := c.RestoreTo(gittest.Context(t), all[0].ID, h.By())
 		if err == nil {
 			t.Fatal("another checkpoint is offered")
 		}
@@ -157,7 +158,7 @@ func TestNoOtherTreeIsOfferedThanTheOneThatADevAgentProposed(t *testing.T) {
 		if now := a.Is(c, row.ID, change.AwaitingApproval); now.Proposal.Number != 1 || now.Approval.ID != d.Approval.ID || now.Proposal.Tree != d.Proposal.Tree {
 			t.Errorf("it waits with card %d of %s", now.Proposal.Number, now.Proposal.Tree)
 		}
-		if _, err := c.RestoreTo(t.Context(), d.Change.Swap.Checkpoint, h.By()); err != nil {
+		if _, err := c.RestoreTo(gittest.Context(t), d.Change.Swap.Checkpoint, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		if now := a.Is(c, row.ID, change.AwaitingApproval); now.Proposal.Number != 2 || now.Proposal.Tree != d.Proposal.Tree {
@@ -178,7 +179,7 @@ func TestAWishIsHeardThoughTheOneBeforeEndsMeanwhile(t *testing.T) {
 		first := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		h.Is(c, first.ID, change.Working)
 		wished := tarries(a, c)
-		if err := c.Cancel(t.Context(), first.ID, h.By(), "enough"); err != nil {
+		if err := c.Cancel(gittest.Context(t), first.ID, h.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-wished; err != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/dispatch"
@@ -52,7 +53,7 @@ func TestAGroupThatWroteTooDeepStartsAgainOnceAPersonHasClearedItsMemory(t *test
 			t.Fatal(err)
 		}
 		bury(t, filepath.Join(written, "memory"), outside)
-		if _, err := d.Stop(t.Context(), first.Chat, s.By()); err != nil {
+		if _, err := d.Stop(gittest.Context(t), first.Chat, s.By()); err != nil {
 			t.Fatal(err)
 		}
 
@@ -64,13 +65,13 @@ func TestAGroupThatWroteTooDeepStartsAgainOnceAPersonHasClearedItsMemory(t *test
 			t.Errorf("%d starts, told %q", s.started()-starts, told)
 		}
 
-		if _, err := afresh(d).ClearMemory(t.Context(), "echo", audit.Actor{Kind: "person", Name: "eve"}); !errors.Is(err, person.ErrNotOwner) {
+		if _, err := afresh(d).ClearMemory(gittest.Context(t), "echo", audit.Actor{Kind: "person", Name: "eve"}); !errors.Is(err, person.ErrNotOwner) {
 			t.Errorf("by somebody else: %v", err)
 		}
-		if _, err := afresh(d).ClearMemory(t.Context(), "none", s.By()); problem.KindOf(err) != problem.NotFound {
+		if _, err := afresh(d).ClearMemory(gittest.Context(t), "none", s.By()); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("of no group: %v", err)
 		}
-		if _, err := afresh(d).ClearMemory(t.Context(), "echo", s.By()); err != nil {
+		if _, err := afresh(d).ClearMemory(gittest.Context(t), "echo", s.By()); err != nil {
 			t.Fatal(err)
 		}
 		aside := filepath.Join(filepath.Dir(written), ".new-agent") // as a daemon leaves it that dies while it removes
@@ -104,8 +105,8 @@ func TestWhatIsAtWorkIsNotPulledAwayAndWhatRestsMakesWay(t *testing.T) {
 		}
 		d, _ := s.lives()
 		m := s.say(d, "echo", "one")
-		_, cleared := afresh(d).ClearMemory(t.Context(), "echo", s.By())
-		_, forgot := afresh(d).Forget(t.Context(), m.Chat, s.By())
+		_, cleared := afresh(d).ClearMemory(gittest.Context(t), "echo", s.By())
+		_, forgot := afresh(d).Forget(gittest.Context(t), m.Chat, s.By())
 		for what, err := range map[string]error{"clear": cleared, "forget": forgot} {
 			if p := problem.Of(err); p.Kind != problem.Conflict || p.Next != "sallyport session stop "+string(m.Chat) {
 				t.Errorf("%s in a turn: %+v", what, p)
@@ -114,10 +115,10 @@ func TestWhatIsAtWorkIsNotPulledAwayAndWhatRestsMakesWay(t *testing.T) {
 
 		close(gate)
 		s.is(m.ID, message.Completed) // the session is at rest, and up
-		if _, err := afresh(d).ClearMemory(t.Context(), "echo", s.By()); err != nil {
+		if _, err := afresh(d).ClearMemory(gittest.Context(t), "echo", s.By()); err != nil {
 			t.Error(err)
 		}
-		if _, err := afresh(d).Forget(t.Context(), m.Chat, s.By()); err != nil {
+		if _, err := afresh(d).Forget(gittest.Context(t), m.Chat, s.By()); err != nil {
 			t.Error(err)
 		}
 		s.is(s.say(d, "echo", "two").ID, message.Completed)
@@ -137,13 +138,13 @@ func TestAChatThatIsForgottenGoesOnAsNobody(t *testing.T) {
 		dir := filepath.Join(s.Parts.Settings.Sessions, string(was))
 		bury(t, session.HomeDir(dir), s.Parts.Home)
 
-		if _, err := afresh(d).Forget(t.Context(), first.Chat, audit.Actor{Kind: "person", Name: "eve"}); !errors.Is(err, person.ErrNotOwner) {
+		if _, err := afresh(d).Forget(gittest.Context(t), first.Chat, audit.Actor{Kind: "person", Name: "eve"}); !errors.Is(err, person.ErrNotOwner) {
 			t.Errorf("by somebody else: %v", err)
 		}
-		if got, err := afresh(d).Forget(t.Context(), first.Chat, s.By()); got != was || err != nil {
+		if got, err := afresh(d).Forget(gittest.Context(t), first.Chat, s.By()); got != was || err != nil {
 			t.Fatalf("%q, want %q: %v", got, was, err)
 		}
-		if again, err := afresh(d).Forget(t.Context(), first.Chat, s.By()); again != "" || err != nil {
+		if again, err := afresh(d).Forget(gittest.Context(t), first.Chat, s.By()); again != "" || err != nil {
 			t.Errorf("again: %q %v", again, err)
 		}
 		if _, err := os.Lstat(session.HomeDir(dir)); !errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +189,7 @@ func TestAChatOfADaemonThatDiedIsForgottenToo(t *testing.T) {
 		})
 		d, _ = s.lives()
 		synctest.Wait()
-		if _, err := afresh(d).Forget(t.Context(), m.Chat, s.By()); err != nil {
+		if _, err := afresh(d).Forget(gittest.Context(t), m.Chat, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		s.Tx(func(ctx context.Context, tx store.Tx) error {

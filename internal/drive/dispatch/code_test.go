@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/base/problem"
@@ -48,7 +49,7 @@ func TestTheCodeOfAHostTrialDecidesInWordsAndIsKeptNowhere(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.says("CONFIRM HOST")
 		var plain string
-		if !s.control.GiveCode(t.Context(), asked, s.By(), func(_ id.Change, code string) (string, error) { plain = code; return "here", nil }) {
+		if !s.control.GiveCode(gittest.Context(t), asked, s.By(), func(_ id.Change, code string) (string, error) { plain = code; return "here", nil }) {
 			t.Fatal("the approval came with no code")
 		}
 		s.Asked(s.control, s.change)
@@ -84,7 +85,7 @@ func TestTheCodeOfAHostTrialDecidesInWordsAndIsKeptNowhere(t *testing.T) {
 		other := s.By()
 		other.Person, other.UID = "psn-0000else", 4711
 		for _, text := range []string{"confirm " + plain, "the code is " + plain} { // from somebody who may not: talk
-			m, err := s.d.Say(t.Context(), dispatch.Said{Group: "echo", Text: text, Account: "1000", Name: "else", By: other})
+			m, err := s.d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: text, Account: "1000", Name: "else", By: other})
 			if synctest.Wait(); err != nil || m.Decides != nil || !strings.HasSuffix(m.Text, " ••••") {
 				t.Errorf("another's %q is kept as %q, %v", text, m.Text, err)
 			}

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/base/zone"
@@ -53,7 +54,7 @@ func TestAMessageThatIsSaidAgainUnderItsNameIsOne(t *testing.T) {
 	play(t, []string{"echo", "other"}, func(t *testing.T, s *scene) {
 		d, _ := s.lives()
 		say := func(to string) (message.In, error) {
-			return d.Say(t.Context(), dispatch.Said{Group: "echo", Text: "once", Nonce: "n1", Account: to, Name: "ann"})
+			return d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: "once", Nonce: "n1", Account: to, Name: "ann"})
 		}
 		first, err := say("1000")
 		again, err2 := say("1000")
@@ -77,7 +78,7 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 			"a long nonce": {Group: "echo", Text: "a", Nonce: strings.Repeat("n", 65)},
 			"no group":     {Group: "nobody", Text: "a"},
 		} {
-			_, err := d.Say(t.Context(), said)
+			_, err := d.Say(gittest.Context(t), said)
 			want := problem.Usage
 			if what == "no group" {
 				want = problem.NotFound
@@ -110,11 +111,11 @@ func TestAFailedTurnIsTriedAgainAndThenItsSenderIsTold(t *testing.T) {
 		}
 
 		s.turn = works
-		if _, err := d.Retry(t.Context(), m.ID, s.By()); err != nil {
+		if _, err := d.Retry(gittest.Context(t), m.ID, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		s.is(m.ID, message.Completed)
-		if _, err := d.Retry(t.Context(), m.ID, s.By()); problem.KindOf(err) != problem.Conflict {
+		if _, err := d.Retry(gittest.Context(t), m.ID, s.By()); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("retrying what was answered: %v", err)
 		}
 	})
@@ -226,7 +227,7 @@ func TestACallThatIsMadeAgainInTheNextTryDoesNothingTwice(t *testing.T) {
 		s.is(m.ID, message.Completed)
 		s.is(more.ID, message.Completed)
 		same(t, "sent", s.sent(m.Chat), "I look", "done")
-		if all, err := d.Tasks(t.Context()); err != nil || len(all) != 1 || tries != 2 || len(tasks) != 1 {
+		if all, err := d.Tasks(gittest.Context(t)); err != nil || len(all) != 1 || tries != 2 || len(tasks) != 1 {
 			t.Errorf("%d tries made the tasks %+v of %v: %v", tries, all, tasks, err)
 		}
 	})
@@ -343,7 +344,7 @@ func TestTheLongestIdleSessionMakesRoom(t *testing.T) {
 		time.Sleep(time.Second)
 		c := s.say(d, "c", "3")
 		s.is(c.ID, message.Completed)
-		all, err := d.List(t.Context(), "")
+		all, err := d.List(gittest.Context(t), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,7 +387,7 @@ func TestTwoConversationsOfAGroupBeginAtOnce(t *testing.T) {
 		d, _ := s.lives()
 		var all []message.In
 		for _, account := range []string{"1000", "1001", "1002", "1003"} {
-			m, err := d.Say(t.Context(), dispatch.Said{Group: "echo", Text: account, Account: account, Name: account})
+			m, err := d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: account, Account: account, Name: account})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -807,17 +808,17 @@ func TestWhatAPersonDoesToMessagesAndTasksIsInTheAudit(t *testing.T) {
 		d, _ := s.lives()
 		m := s.say(d, "echo", "hello")
 		chat := s.chatWith(d, "echo")
-		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
+		task, err := d.Plan(gittest.Context(t), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, stopped := d.Stop(t.Context(), m.Chat, s.By())
-		_, retried := d.Retry(t.Context(), m.ID, s.By())
-		unplanned := d.Unplan(t.Context(), task.Task, s.By())
+		_, stopped := d.Stop(gittest.Context(t), m.Chat, s.By())
+		_, retried := d.Retry(gittest.Context(t), m.ID, s.By())
+		unplanned := d.Unplan(gittest.Context(t), task.Task, s.By())
 		if err := errors.Join(stopped, retried, unplanned); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Retry(t.Context(), m.ID, s.By()); err == nil || d.Unplan(t.Context(), task.Task, s.By()) == nil {
+		if _, err := d.Retry(gittest.Context(t), m.ID, s.By()); err == nil || d.Unplan(gittest.Context(t), task.Task, s.By()) == nil {
 			t.Error("it is done twice")
 		}
 		s.audited(string(task.Task), "task scheduled", 1)
@@ -833,13 +834,13 @@ func TestAPersonEndsASession(t *testing.T) {
 		s.turn = func(ctx context.Context, _ string, _ *stage) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 		d, _ := s.lives()
 		m := s.say(d, "echo", "hello")
-		if stopped, err := d.Stop(t.Context(), m.Chat, s.By()); err != nil || !stopped {
+		if stopped, err := d.Stop(gittest.Context(t), m.Chat, s.By()); err != nil || !stopped {
 			t.Errorf("%t %v", stopped, err)
 		}
 		if row := s.is(m.ID, message.Dead); row.Reason != "a person ended the session" {
 			t.Errorf("%+v", row)
 		}
-		if stopped, err := d.Stop(t.Context(), m.Chat, s.By()); err != nil || stopped {
+		if stopped, err := d.Stop(gittest.Context(t), m.Chat, s.By()); err != nil || stopped {
 			t.Errorf("again: %t %v", stopped, err)
 		}
 	})
@@ -858,14 +859,14 @@ func TestATaskComesWhenItIsDueAndAgain(t *testing.T) {
 		}
 		d, _ := s.lives()
 		chat := s.chatWith(d, "echo")
-		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
+		task, err := d.Plan(gittest.Context(t), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !d.Owes(t.Context()) {
+		if !d.Owes(gittest.Context(t)) {
 			t.Error("with a task that waits there is nothing to do")
 		}
-		if seen, err := d.List(t.Context(), "echo"); err != nil || len(seen) != 1 || seen[0].Waiting != 0 || seen[0].Last != nil {
+		if seen, err := d.List(gittest.Context(t), "echo"); err != nil || len(seen) != 1 || seen[0].Waiting != 0 || seen[0].Last != nil {
 			t.Errorf("before its time it is a message: %+v, %v", seen, err)
 		}
 		if m := task.Due.Minute(); m != 30 {
@@ -875,16 +876,16 @@ func TestATaskComesWhenItIsDueAndAgain(t *testing.T) {
 		s.is(task.ID, message.Pending)
 		time.Sleep(time.Minute)
 		s.is(task.ID, message.Completed)
-		all, err := d.Tasks(t.Context())
+		all, err := d.Tasks(gittest.Context(t))
 		if err != nil || len(all) != 1 || all[0].Task != task.Task || !all[0].Due.Equal(task.Due.Add(time.Hour)) {
 			t.Errorf("%v: %+v", err, all)
 		}
 		time.Sleep(2 * time.Hour)
 		same(t, "sent", s.sent(chat.ID), "watered", "watered", "watered")
-		if err := d.Unplan(t.Context(), task.Task, s.By()); err != nil || d.Owes(t.Context()) {
+		if err := d.Unplan(gittest.Context(t), task.Task, s.By()); err != nil || d.Owes(gittest.Context(t)) {
 			t.Errorf("%v, or something is still to be done", err)
 		}
-		if err := d.Unplan(t.Context(), task.Task, s.By()); problem.KindOf(err) != problem.NotFound {
+		if err := d.Unplan(gittest.Context(t), task.Task, s.By()); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("again: %v", err)
 		}
 		time.Sleep(2 * time.Hour)
@@ -911,11 +912,11 @@ func TestATaskThatWasGivenUpIsToldAndListedAsStopped(t *testing.T) {
 		}
 		d, _ := s.lives()
 		chat := s.chatWith(d, "echo")
-		task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 9 * * *", Text: "water the plants"}, "", s.By())
+		task, err := d.Plan(gittest.Context(t), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 9 * * *", Text: "water the plants"}, "", s.By())
 		if err != nil {
 			t.Fatal(err)
 		}
-		once, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Once, Text: "water them now"}, zone.Format(task.Due.Add(time.Hour), time.UTC), s.By())
+		once, err := d.Plan(gittest.Context(t), chat, schedule.Schedule{Kind: schedule.Once, Text: "water them now"}, zone.Format(task.Due.Add(time.Hour), time.UTC), s.By())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -931,7 +932,7 @@ func TestATaskThatWasGivenUpIsToldAndListedAsStopped(t *testing.T) {
 				t.Errorf("%q is not in\n%s", want, told)
 			}
 		}
-		if all, err := d.Tasks(t.Context()); err != nil || len(all) != 1 || all[0].ID != task.ID || all[0].Status != message.Dead {
+		if all, err := d.Tasks(gittest.Context(t)); err != nil || len(all) != 1 || all[0].ID != task.ID || all[0].Status != message.Dead {
 			t.Errorf("%v: %+v", err, all)
 		}
 		s.say(d, "echo", "list")
@@ -940,12 +941,12 @@ func TestATaskThatWasGivenUpIsToldAndListedAsStopped(t *testing.T) {
 		}
 
 		fails = false
-		if _, err := d.Retry(t.Context(), task.ID, s.By()); err != nil {
+		if _, err := d.Retry(gittest.Context(t), task.ID, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		s.is(task.ID, message.Completed)
-		if all, err := d.Tasks(t.Context()); err != nil || len(all) != 1 || all[0].Task != task.Task || all[0].Status != message.Pending || !all[0].Due.Equal(task.Due.Add(24*time.Hour)) {
+		if all, err := d.Tasks(gittest.Context(t)); err != nil || len(all) != 1 || all[0].Task != task.Task || all[0].Status != message.Pending || !all[0].Due.Equal(task.Due.Add(24*time.Hour)) {
 			t.Errorf("%v: %+v", err, all)
 		}
 	})
@@ -1065,7 +1066,7 @@ func TestAnAnswerReachesTheAgentThatAsked(t *testing.T) {
 		if a := s.say(d, "echo", "2"); a.Kind != prompt.Chat {
 			t.Errorf("a number after the answer: %+v", a)
 		}
-		if _, err := d.Answer(t.Context(), id.Question(card), dispatch.Said{Text: "1", Account: "1000", Name: "ann", By: s.By()}); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "blue") {
+		if _, err := d.Answer(gittest.Context(t), id.Question(card), dispatch.Said{Text: "1", Account: "1000", Name: "ann", By: s.By()}); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "blue") {
 			t.Errorf("an old card: %v", err)
 		}
 
@@ -1076,7 +1077,7 @@ func TestAnAnswerReachesTheAgentThatAsked(t *testing.T) {
 		stranger := s.By()
 		stranger.Person, stranger.UID = "psn-0000else", 4711
 		s.say(d, "echo", "name")
-		if m, err := d.Say(t.Context(), dispatch.Said{Group: "echo", Text: "Rose", Account: "1000", Name: "else", By: stranger}); err != nil || m.Kind != prompt.Chat {
+		if m, err := d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: "Rose", Account: "1000", Name: "else", By: stranger}); err != nil || m.Kind != prompt.Chat {
 			t.Errorf("words of somebody whom the group does not know are talk: %+v, %v", m, err)
 		}
 		var open id.Question
@@ -1085,7 +1086,7 @@ func TestAnAnswerReachesTheAgentThatAsked(t *testing.T) {
 			open = all[0].ID
 			return err
 		})
-		if _, err := d.Answer(t.Context(), open, dispatch.Said{Text: "Rose", Account: "1000", Name: "else", By: stranger}); problem.KindOf(err) != problem.Denied {
+		if _, err := d.Answer(gittest.Context(t), open, dispatch.Said{Text: "Rose", Account: "1000", Name: "else", By: stranger}); problem.KindOf(err) != problem.Denied {
 			t.Errorf("they answer by its name: %v", err)
 		}
 	})
@@ -1162,13 +1163,13 @@ func TestATaskThatIsCancelledInItsTurnComesNoMore(t *testing.T) {
 			}
 			d, _ := s.lives()
 			chat := s.chatWith(d, "echo")
-			task, err := d.Plan(t.Context(), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
+			task, err := d.Plan(gittest.Context(t), chat, schedule.Schedule{Kind: schedule.Cron, Spec: "30 * * * *", Text: "water the plants"}, "", s.By())
 			if err != nil {
 				t.Fatal(err)
 			}
 			cancel <- func() error { return d.Unplan(context.Background(), task.Task, s.By()) }
 			time.Sleep(5 * time.Hour)
-			if all, err := d.Tasks(t.Context()); err != nil || len(all) > 0 {
+			if all, err := d.Tasks(gittest.Context(t)); err != nil || len(all) > 0 {
 				t.Errorf("fails %t: after %d turns there are %d tasks, %v", fails, turns.Load(), len(all), err)
 			}
 			if n := turns.Load(); n > 2 {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/port/sandbox"
 )
@@ -41,7 +42,7 @@ func TestAnAgentThatEndsBadlyLeavesItsLastWordsInTheLogAndNoFile(t *testing.T) {
 		d, _ := s.lives()
 		first := s.say(d, "echo", "one")
 		s.is(first.ID, message.Completed)
-		if _, err := d.Stop(t.Context(), first.Chat, s.By()); err != nil {
+		if _, err := d.Stop(gittest.Context(t), first.Chat, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		before := files(t, s)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/live"
 	"sallyport/internal/rule/mount"
@@ -57,7 +58,7 @@ func TestASessionHasTheFoldersThatItBeganWith(t *testing.T) {
 			}
 		}
 
-		if _, err := d.Stop(t.Context(), m.Chat, s.By()); err != nil {
+		if _, err := d.Stop(gittest.Context(t), m.Chat, s.By()); err != nil {
 			t.Fatal(err)
 		}
 		s.is(s.say(d, "echo", "3").ID, message.Completed)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
@@ -86,7 +87,7 @@ func TestContextSilencesNoChatHoweverMuchThereIs(t *testing.T) {
 			}
 			return nil
 		})
-		if seen, err := d.List(t.Context(), "echo"); err != nil || len(seen) != 1 || seen[0].Waiting != 0 {
+		if seen, err := d.List(gittest.Context(t), "echo"); err != nil || len(seen) != 1 || seen[0].Waiting != 0 {
 			t.Errorf("what wakes nobody waits for an answer: %+v, %v", seen, err)
 		}
 		m := s.say(d, "echo", "and you?")

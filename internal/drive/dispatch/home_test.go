@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
@@ -150,7 +151,7 @@ func (s *scene) lives() (d *dispatch.Dispatcher, end func()) {
 	if s.drives {
 		runs = append(runs, c.Run)
 	}
-	return d, drivetest.Lives(s.T, context.Background(), runs...)
+	return d, drivetest.Lives(s.T, context.WithoutCancel(gittest.Restart(s.T)), runs...)
 }
 
 // chatWith is the chat with a group at the owner's terminal.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/dispatch"
@@ -45,7 +46,7 @@ func TestAMemberAtTheTerminalAnswersInWords(t *testing.T) {
 			})
 			by := audit.Actor{Kind: "person", Name: who, UID: 1001, Person: id.Person(who)}
 			for _, text := range []string{"name", "Tulip"} {
-				m, err := d.Say(t.Context(), dispatch.Said{Group: "echo", Text: text, Account: who, Name: who, By: by})
+				m, err := d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: text, Account: who, Name: who, By: by})
 				synctest.Wait()
 				if err != nil || text == "Tulip" && m.Kind != c.want {
 					t.Errorf("%s: %q is %+v, %v", who, text, m, err)

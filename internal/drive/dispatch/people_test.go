@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
@@ -284,7 +285,7 @@ func TestAGroupsAdminSaysHowAFolderIsShown(t *testing.T) {
 		s.askAgain(right.Group)
 		row := s.Show(s.control, s.change).Change
 		asks := func(write bool) error {
-			return s.control.SettleMounts(t.Context(), row, []group.NewWish{{Wish: mount.Wish{Path: "/srv/box", Write: write}, Of: "echo"}})
+			return s.control.SettleMounts(gittest.Context(t), row, []group.NewWish{{Wish: mount.Wish{Path: "/srv/box", Write: write}, Of: "echo"}})
 		}
 		if err := asks(true); !errors.Is(err, ledger.ErrAsked) {
 			t.Errorf("it is shown without a word: %v", err)
@@ -318,7 +319,7 @@ func TestTheOwnerSaysHowAnotherGroupIsShownAFolder(t *testing.T) {
 		s.askAgain(right.Group)
 		row, before := s.Show(s.control, s.change).Change, len(s.texts(ada.direct))
 		asks := func(write bool) error {
-			return s.control.SettleMounts(t.Context(), row, []group.NewWish{{Wish: mount.Wish{Path: "/srv/box", Write: write}, Of: "other"}})
+			return s.control.SettleMounts(gittest.Context(t), row, []group.NewWish{{Wish: mount.Wish{Path: "/srv/box", Write: write}, Of: "other"}})
 		}
 		if err := asks(true); !errors.Is(err, ledger.ErrAsked) {
 			t.Errorf("it is shown without a word: %v", err)
@@ -595,7 +596,7 @@ func TestWordsThatDecideNothingInTheHostsOwnChatReachNoAgent(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
 		d, end := s.lives()
 		defer end()
-		m, err := d.Say(t.Context(), dispatch.Said{Group: group.Host, Text: "hello", Account: "1000", Name: "ann", By: s.By()})
+		m, err := d.Say(gittest.Context(t), dispatch.Said{Group: group.Host, Text: "hello", Account: "1000", Name: "ann", By: s.By()})
 		if err != nil || m.Status != message.Completed || !strings.Contains(m.Reason, "No assistant reads along here") {
 			t.Errorf("%+v, %v", m, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/port/tool"
@@ -188,7 +189,7 @@ func TestAPersonEndsASessionWithWordsInItsTurn(t *testing.T) {
 		work := s.say(d, "echo", "work")
 		more := s.say(d, "echo", "more")
 		<-told
-		if stopped, err := d.Stop(t.Context(), work.Chat, s.By()); err != nil || !stopped {
+		if stopped, err := d.Stop(gittest.Context(t), work.Chat, s.By()); err != nil || !stopped {
 			t.Errorf("%t %v", stopped, err)
 		}
 		for _, m := range []message.In{work, more} {

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
@@ -297,7 +298,7 @@ func TestOnePlaceIsKeptForATrialAndNoMore(t *testing.T) {
 		s.say(d, "c", "work") // echo leaves for it
 		live := func() (n int) {
 			synctest.Wait()
-			all, err := d.List(t.Context(), "")
+			all, err := d.List(gittest.Context(t), "")
 			for _, seen := range all {
 				if seen.Live {
 					n++

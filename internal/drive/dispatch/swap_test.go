@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
@@ -174,7 +175,7 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		time.Sleep(time.Minute)
 		same(t, "the conversation was sent", s.sent(m.Chat), "heard: hello", "begun", "heard: Which name?", "dev-greets has it.",
 			"dev-greets has it; its change is finalized, so it can change nothing more.", "heard: dev heard: thanks")
-		all, err := d.List(t.Context(), "echo")
+		all, err := d.List(gittest.Context(t), "echo")
 		if err != nil || !slices.ContainsFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev && c.Live }) {
 			t.Errorf("no dev agent runs in a chat of its own: %+v, %v", all, err)
 		}
@@ -199,7 +200,7 @@ func TestAGroupAsksForAChangeAndSpeaksWithWhoMakesIt(t *testing.T) {
 		if m := s.now(late.ID); m.Status != message.Completed || m.Reason != "dev-greets works at "+string(w.row.ID)+" again" {
 			t.Errorf("what waits there is %s: %s", m.Status, m.Reason)
 		}
-		if all, err := d.List(t.Context(), "echo"); err != nil || slices.ContainsFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev && c.Live }) {
+		if all, err := d.List(gittest.Context(t), "echo"); err != nil || slices.ContainsFunc(all, func(c dispatch.Seen) bool { return c.Platform == conversation.Dev && c.Live }) {
 			t.Errorf("two of it run: %+v, %v", all, err)
 		}
 	})

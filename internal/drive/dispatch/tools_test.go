@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/drive/dispatch"
@@ -109,7 +110,7 @@ func TestTheSessionOfAChatIsNotResumedAndSaysHowItGoesOn(t *testing.T) {
 		m := s.say(d, "echo", "hello")
 		s.is(m.ID, message.Completed)
 		of := s.chat(m.Chat).Identity
-		_, resumed := s.control.ResumeSession(t.Context(), of, s.By(), nil)
+		_, resumed := s.control.ResumeSession(gittest.Context(t), of, s.By(), nil)
 		_, wanted := s.control.Requests.WantedBy(t.Context(), string(of))
 		for _, err := range []error{resumed, wanted} {
 			p := problem.Of(err)

@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/decide"
@@ -67,7 +68,7 @@ func asksThere(t *testing.T, class right.Class, test func(t *testing.T, s *chang
 func (s *changing) begin(t *testing.T) {
 	t.Helper()
 	s.d, s.end = s.lives()
-	chat, err := s.d.Open(t.Context(), "echo", "1000")
+	chat, err := s.d.Open(gittest.Context(t), "echo", "1000")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func (s *changing) begin(t *testing.T) {
 
 func (s *changing) request(t *testing.T) {
 	t.Helper()
-	r, err := s.control.TakeRequest(t.Context(), request.Request{
+	r, err := s.control.TakeRequest(gittest.Context(t), request.Request{
 		By: s.By(), Text: "Greet people by name", Project: git.Project{Top: s.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
 		Group: "echo", Chat: s.chat,
 	}, nil)
@@ -213,7 +214,7 @@ func TestAChangeOfTheHostTakesTypedWordsAndNobodyElses(t *testing.T) {
 		}
 		other := s.By()
 		other.Person, other.UID = "psn-0000else", 4711
-		m, err := s.d.Say(t.Context(), dispatch.Said{Group: "echo", Text: "CONFIRM HOST", Account: "1000", Name: "else", By: other})
+		m, err := s.d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: "CONFIRM HOST", Account: "1000", Name: "else", By: other})
 		synctest.Wait()
 		if err != nil || m.Decides != nil || len(s.told()) != 1 {
 			t.Errorf("another's words: %+v, %v", m, err)
@@ -253,7 +254,7 @@ func TestWhatCannotBeDoneAnyMoreIsToldWithAWayOut(t *testing.T) {
 		if m, told := s.says("refuse"); m.Decides.Kind != decide.Which || !strings.Contains(told, "`12 refuse` refuses "+string(s.change)) {
 			t.Errorf("a card that has just come after another: %q", told)
 		}
-		if err := s.control.Cancel(t.Context(), s.change, s.By(), "enough"); err != nil {
+		if err := s.control.Cancel(gittest.Context(t), s.change, s.By(), "enough"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -391,7 +392,7 @@ func TestChangeWithoutACardSaysWhatIsUnderWay(t *testing.T) {
 				row.State = c.state
 				s.Tx(func(ctx context.Context, tx store.Tx) error { return tx.MoveChange(ctx, was, row) })
 			}
-			m, err := d.Say(t.Context(), dispatch.Said{Group: "echo", Text: c.text, Account: c.account, Name: c.by.Name, By: c.by, Edited: c.edited})
+			m, err := d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: c.text, Account: c.account, Name: c.by.Name, By: c.by, Edited: c.edited})
 			synctest.Wait()
 			if err != nil {
 				t.Fatal(err)
@@ -438,7 +439,7 @@ func TestADecisionInWordsOutlivesTheDaemonAndIsDoneOnce(t *testing.T) {
 
 		s.looks(t)
 		say := func() message.In {
-			m, err := s.d.Say(t.Context(), dispatch.Said{Group: "echo", Text: "confirm", Nonce: "n1", Account: "1000", Name: "ann", By: s.By()})
+			m, err := s.d.Say(gittest.Context(t), dispatch.Said{Group: "echo", Text: "confirm", Nonce: "n1", Account: "1000", Name: "ann", By: s.By()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -470,7 +471,7 @@ func TestWhoWasLateWithADecisionIsToldWhoWasFirst(t *testing.T) {
 			})
 			return err
 		})
-		if err := s.control.Confirm(t.Context(), s.change, s.By(), ""); err != nil {
+		if err := s.control.Confirm(gittest.Context(t), s.change, s.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		s.begin(t)
@@ -491,7 +492,7 @@ func TestACardIsShownToWhoLeavesAtOnceAndWhateverAnotherMissed(t *testing.T) {
 	gone := errors.New("they have gone away")
 	reads := func(t *testing.T, s *changing, tell func(lines []dispatch.Line) error) {
 		t.Helper()
-		if err := s.d.Watch(t.Context(), s.chat, 100, tell); !errors.Is(err, gone) {
+		if err := s.d.Watch(gittest.Context(t), s.chat, 100, tell); !errors.Is(err, gone) {
 			t.Error(err)
 		}
 	}

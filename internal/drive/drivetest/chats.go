@@ -144,7 +144,7 @@ func (a *Assistants) Propose(c *control.Controller, meanwhile ...func()) id.Chan
 	}
 	tree := string(a.Show(c, row.ID).Checkpoints[0].Tree)
 	swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "greets"}, OverallSummary: "Greet people", CommitSHA: "0123456"}
-	if _, err := a.Call(a.T.Context(), tool.RequestSwap, swap, tree); err != nil {
+	if _, err := a.Call(a.Context(), tool.RequestSwap, swap, tree); err != nil {
 		a.T.Fatal(err)
 	}
 	time.Sleep(time.Minute)
@@ -174,7 +174,7 @@ func (a *Assistants) YesBy(c *control.Controller, chg id.Change, by audit.Actor)
 // Write has an ordinary change write a file, approved beforehand.
 func (a *Assistants) Write(c *control.Controller, path string) id.Change {
 	a.T.Helper()
-	r, err := c.TakeRequest(a.T.Context(), request.Request{By: a.By(), Text: "Write by hand: " + path, Project: git.Project{Top: a.Repo},
+	r, err := c.TakeRequest(a.Context(), request.Request{By: a.By(), Text: "Write by hand: " + path, Project: git.Project{Top: a.Repo},
 		Agent: "echo", Approve: request.Yes}, nil)
 	if err != nil {
 		a.T.Fatal(err)

@@ -40,7 +40,7 @@ func Groups(h *Home, echo agent.Driver, groups []string) git.Dir {
 	by := group.By{Ref: "refs/heads/main", Author: git.Signature{Name: "Ann", Email: "ann@example.org", At: time.Now()}}
 	by.Committer = by.Author
 	repo := git.Dir{Path: filepath.Join(h.Repo, ".git")}
-	if _, err := group.MakeHome(h.T.Context(), repo, files, by); err != nil {
+	if _, err := group.MakeHome(h.Context(), repo, files, by); err != nil {
 		h.T.Fatal(err)
 	}
 	h.Parts.Agents = map[string]agent.Driver{"echo": echo}

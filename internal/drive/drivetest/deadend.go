@@ -24,7 +24,7 @@ func (h *Home) Yes(c *control.Controller, chg id.Change) {
 func yes(h *Home, c *control.Controller, chg id.Change, by audit.Actor) {
 	h.T.Helper()
 	d := h.Is(c, chg, change.AwaitingApproval)
-	if err := c.Approve(h.T.Context(), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line"}); err != nil {
+	if err := c.Approve(h.Context(), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line"}); err != nil {
 		h.T.Fatal(err)
 	}
 	synctest.Wait()
@@ -43,7 +43,7 @@ func (h *Home) Landed() (c *control.Controller, end func(), chg id.Change) {
 // Undo asks for the rollback of a change.
 func (h *Home) Undo(c *control.Controller, chg id.Change, mode request.Approve) id.Change {
 	h.T.Helper()
-	row, err := c.Rollback(h.T.Context(), chg, h.By(), "", mode)
+	row, err := c.Rollback(h.Context(), chg, h.By(), "", mode)
 	if err != nil {
 		h.T.Fatal(err)
 	}

@@ -12,10 +12,10 @@ func (h *Home) Refused(c *control.Controller) view.Detail {
 	h.Cage.Play = Writes("two\n")
 	chg := h.Ask(c)
 	d := h.Is(c, chg, change.AwaitingApproval)
-	if n, err := c.ForgetRefs(h.T.Context(), chg, h.By()); n != 0 || err != nil {
+	if n, err := c.ForgetRefs(h.Context(), chg, h.By()); n != 0 || err != nil {
 		h.T.Errorf("%d refs of an open change were removed: %v", n, err)
 	}
-	if err := c.Refuse(h.T.Context(), d.Approval.ID, h.By(), "no"); err != nil {
+	if err := c.Refuse(h.Context(), d.Approval.ID, h.By(), "no"); err != nil {
 		h.T.Fatal(err)
 	}
 	return h.Is(c, chg, change.Rejected)

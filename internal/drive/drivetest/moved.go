@@ -34,7 +34,7 @@ func (h *Home) CheckedBy(agent func(tree string) int, check func(tree string) in
 // AskWithCheck requests a change with one check, and waits as ask does.
 func (h *Home) AskWithCheck(c *control.Controller, approve request.Approve) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.T.Context(), request.Request{
+	r, err := c.TakeRequest(h.Context(), request.Request{
 		By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"},
 		Approve: approve, Checks: []string{"make test"},
 	}, nil)

@@ -29,7 +29,7 @@ func Pages(other ...string) string {
 
 func (h *Home) Redo(c *control.Controller, chg id.Change) {
 	h.T.Helper()
-	if _, err := c.Redo(h.T.Context(), chg, h.By(), nil); err != nil {
+	if _, err := c.Redo(h.Context(), chg, h.By(), nil); err != nil {
 		h.T.Fatal(err)
 	}
 	synctest.Wait()

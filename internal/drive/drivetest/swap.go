@@ -110,7 +110,7 @@ func (a *Assistants) Has(verb tool.Name) bool {
 // Wish has the group ask for a change.
 func (a *Assistants) Wish(c *control.Controller, of id.Change, words string) (change.Row, error) {
 	a.T.Helper()
-	return c.RequestSwap(a.T.Context(), standing.Wish{
+	return c.RequestSwap(a.Context(), standing.Wish{
 		Change: of, Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: words, Dev: "dev-greets",
 		By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
 	})

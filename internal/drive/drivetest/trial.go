@@ -135,7 +135,7 @@ func (h *Home) Serve() *Service {
 // Land has a change approved, and waits until it moves no further without time passing.
 func (h *Home) Land(c *control.Controller, length *time.Duration) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.T.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
+	r, err := c.TakeRequest(h.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
 		Agent: "played", Argv: []string{"true"}, Approve: request.Yes, Trial: length}, nil)
 	if err != nil {
 		h.T.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
@@ -20,7 +21,7 @@ func TestRulesThatDoNotLoadDoNotLand(t *testing.T) {
 		chg := h.Ask(c)
 		d := h.Is(c, chg, change.AwaitingApproval)
 		book.Unloadable = []policy.Violation{{File: ".sallyport.yaml", Constraint: policy.RulesLoad, Message: "it does not load", Severity: policy.Error}}
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: ""}); err != nil {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: ""}); err != nil {
 			t.Fatal(err)
 		}
 		if d = h.Is(c, chg, change.AwaitingApproval); !strings.Contains(d.Change.Reason, "rules_load") {

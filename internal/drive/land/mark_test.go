@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -29,7 +30,7 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 			t.Fatalf("the card's marks are %+v", ms)
 		}
 		say := func(marked bool, by audit.Actor) error {
-			return c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line", Marked: marked})
+			return c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line", Marked: marked})
 		}
 		err := say(false, h.By())
 		if !errors.Is(err, approval.ErrMarked) || problem.KindOf(err) != problem.Refused || !strings.Contains(problem.Of(err).Next, "--marked") || !strings.Contains(err.Error(), ".envrc") {
@@ -98,7 +99,7 @@ func TestMarksOfTheTreeThatLandsAreShownBeforeItLands(t *testing.T) {
 				}
 
 				say := func(read proposal.Digest, marked bool) error {
-					return c.Approve(t.Context(), d.Approval.ID, read, h.By(), approve.Words{Via: "command line", Marked: marked})
+					return c.Approve(gittest.Context(t), d.Approval.ID, read, h.By(), approve.Words{Via: "command line", Marked: marked})
 				}
 				if err := say(d.Proposal.Digest, false); !errors.Is(err, approval.ErrMarked) {
 					t.Errorf("a plain yes: %v", err)
@@ -136,7 +137,7 @@ func TestMarksThatComeWithTheBranchAreAskedAboutAsOftenAsTheyChange(t *testing.T
 					t.Errorf("it is marked %+v, want %q", d.Proposal.Card.Marks[i], w)
 				}
 			}
-			if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line", Marked: true}); err != nil {
+			if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line", Marked: true}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -167,7 +168,7 @@ func TestThePolicyHoldsForMarksOfTheTreeThatLands(t *testing.T) {
 			if len(d.Proposal.Card.Marks) != 1 || d.Proposal.Card.MarksWord != word {
 				t.Fatalf("%s: %+v, a word is needed: %v", marks, d.Proposal.Card.Marks, d.Proposal.Card.MarksWord)
 			}
-			if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line", Marked: word}); err != nil {
+			if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line", Marked: word}); err != nil {
 				t.Fatal(err)
 			}
 			if marks == policy.MarksShow {

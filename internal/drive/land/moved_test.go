@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
@@ -138,7 +139,7 @@ func TestChecksOfWhatLandsHoldUpNobodyAndEndWithTheDaemonOrByAPerson(t *testing.
 		end()
 		c, _ = h.Daemon()
 		h.Is(c, chg, change.Landing)
-		if err := c.Cancel(t.Context(), chg, h.By(), "too slow"); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "too slow"); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, chg, change.Cancelled)
@@ -177,7 +178,7 @@ func TestACardSaysByWhatTheBranchHasMoved(t *testing.T) {
 			h.Commits(fmt.Sprintf("f%d", i), "x\n", fmt.Sprintf("Commit %d", i))
 		}
 		h.Commits("page.txt", "three\n", "Use ghp_"+"9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi")
-		_, p, err := c.Approval(t.Context(), string(chg))
+		_, p, err := c.Approval(gittest.Context(t), string(chg))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +250,7 @@ func TestChecksByOtherRulesHoldUpNobody(t *testing.T) {
 		other := h.Ask(c) // without a check
 		h.Yes(c, other)
 		h.Is(c, other, change.Finalized)
-		if err := c.Cancel(t.Context(), chg, h.By(), "too slow"); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "too slow"); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, chg, change.Cancelled)

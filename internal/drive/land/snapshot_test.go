@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
@@ -48,7 +49,7 @@ func TestASwapLandsWithTheDatabaseFromBeforeItKeptUntilItHasEnded(t *testing.T) 
 		if err := errors.Join(err, before.Close()); err != nil || row.State != change.Landing || begun {
 			t.Errorf("it holds %s, landing %+v, %v", row.State, l, err)
 		}
-		if err := c.Confirm(t.Context(), chg, a.By(), ""); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, a.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		a.Is(c, chg, change.Finalized)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
@@ -49,7 +50,7 @@ func TestASwapThatDoesNotFitItsBranchAnyMoreIsAskedForAnew(t *testing.T) {
 				if told := d.Proposal.Card.Note + d.Proposal.Card.Checks[0].Tail; !strings.Contains(told, s.why) {
 					t.Errorf("its card does not say %q: %q", s.why, told)
 				}
-				if _, err := c.Redo(t.Context(), chg, h.By(), nil); problem.KindOf(err) != problem.Conflict {
+				if _, err := c.Redo(gittest.Context(t), chg, h.By(), nil); problem.KindOf(err) != problem.Conflict {
 					t.Errorf("it is redone: %v", err)
 				}
 				if _, err := a.Wish(c, "chg-bbbbbbbb", "Greet people"); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -41,7 +42,7 @@ func TestWhatIsApprovedWaitsForAPolicyThatLoads(t *testing.T) {
 		c, end := h.Daemon()
 		chg := h.Ask(c)
 		d := h.Is(c, chg, change.AwaitingApproval)
-		err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{})
+		err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{})
 		if !errors.Is(err, config.ErrUnloaded) {
 			t.Fatalf("it is approved: %v", err)
 		}
@@ -77,15 +78,15 @@ func TestWhatWasApprovedBeforehandNeedsAPolicyThatLoads(t *testing.T) {
 		h.Cage.Play = drivetest.Writes("two\n")
 		c, _ := h.Daemon()
 		asked := request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Yes}
-		if _, err := c.TakeRequest(t.Context(), asked, nil); !errors.Is(err, config.ErrUnloaded) {
+		if _, err := c.TakeRequest(gittest.Context(t), asked, nil); !errors.Is(err, config.ErrUnloaded) {
 			t.Errorf("it is accepted: %v", err)
 		}
-		if rows, err := c.List(t.Context(), change.Filter{}); err != nil || len(rows) > 0 {
+		if rows, err := c.List(gittest.Context(t), change.Filter{}); err != nil || len(rows) > 0 {
 			t.Errorf("%d rows were written: %v", len(rows), err)
 		}
 
 		book.loads.Store(1) // it breaks while the agent works: the work waits for a person
-		r, err := c.TakeRequest(t.Context(), asked, nil)
+		r, err := c.TakeRequest(gittest.Context(t), asked, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
@@ -55,7 +56,7 @@ func TestEditsThatStillFitAreOfferedAgainWithoutTheirAgent(t *testing.T) {
 		if d.Proposal.Number <= before.Proposal.Number || string(d.Proposal.Base) != h.Git("rev-parse", "main") || d.Proposal.Card.Moved != nil || len(d.Proposal.Card.Drift) != 0 {
 			t.Errorf("the new card is %+v", d.Proposal)
 		}
-		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err == nil {
+		if err := c.Approve(gittest.Context(t), before.Approval.ID, before.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err == nil {
 			t.Error("the old card can still be approved")
 		}
 		h.Yes(c, chg)
@@ -102,12 +103,12 @@ func TestAnAgentIsToldWhatDidNotApplyAndGoesOnAsWhoItWas(t *testing.T) {
 		if len(d.Sessions) != 1 || d.Sessions[0].ID != first.Sessions[0].ID || d.Sessions[0].Attempt != 2 {
 			t.Errorf("its sessions are %+v", d.Sessions)
 		}
-		if all, err := c.Approvals(t.Context(), false, 0); err != nil || !slices.ContainsFunc(all, func(a approval.Approval) bool {
+		if all, err := c.Approvals(gittest.Context(t), false, 0); err != nil || !slices.ContainsFunc(all, func(a approval.Approval) bool {
 			return a.ID == first.Approval.ID && a.Decision == approval.Void
 		}) {
 			t.Errorf("the approvals are %+v, %v", all, err)
 		}
-		_, err := c.RestoreTo(t.Context(), first.Checkpoints[0].ID, h.By())
+		_, err := c.RestoreTo(gittest.Context(t), first.Checkpoints[0].ID, h.By())
 		if problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "earlier commit") {
 			t.Errorf("going back to a checkpoint of the old base: %v", err)
 		}
@@ -124,7 +125,7 @@ func TestWhatIsToLandOnANewBranchIsDoneAgainWhereItWasBegun(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		h.Cage.Play = drivetest.Writes("two\n")
 		c, _ := h.Daemon()
-		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Onto: "new", Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
+		r, err := c.TakeRequest(gittest.Context(t), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Onto: "new", Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +257,7 @@ func TestWhatNeedNotOrCannotBeDoneAgainIsRefusedWithAWayOn(t *testing.T) {
 		c, _ := h.Daemon()
 		refused := func(chg id.Change, words, next string) {
 			t.Helper()
-			_, err := c.Redo(t.Context(), chg, h.By(), nil)
+			_, err := c.Redo(gittest.Context(t), chg, h.By(), nil)
 			if problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), words) || !strings.HasPrefix(problem.Of(err).Next, next) {
 				t.Errorf("redo: %v, next %q", err, problem.Of(err).Next)
 			}
@@ -274,7 +275,7 @@ func TestWhatNeedNotOrCannotBeDoneAgainIsRefusedWithAWayOn(t *testing.T) {
 		h.Cage.Play = drivetest.Hangs("four\n")
 		working := h.Ask(c)
 		refused(working, "is working", "sallyport change show")
-		if err := c.Cancel(t.Context(), working, h.By(), ""); err != nil {
+		if err := c.Cancel(gittest.Context(t), working, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		refused(working, "has no proposal that could be redone", "sallyport resume")
@@ -306,14 +307,14 @@ func TestASessionThatIsResumedAfterARedoKeepsWhatTheBranchHasGot(t *testing.T) {
 		h.Commits("page.txt", drivetest.Pages("5", "ann"), "Mine")
 		h.Redo(c, chg)
 		d := h.Is(c, chg, change.Working)
-		if all, err := c.Approvals(t.Context(), true, 0); err != nil || len(all) > 0 {
+		if all, err := c.Approvals(gittest.Context(t), true, 0); err != nil || len(all) > 0 {
 			t.Errorf("what was asked before is still asked: %+v, %v", all, err)
 		}
-		if err := c.Cancel(t.Context(), chg, h.By(), ""); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), ""); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, chg, change.Cancelled)
-		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.By(), nil); err != nil {
+		if _, err := c.ResumeSession(gittest.Context(t), d.Sessions[0].ID, h.By(), nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

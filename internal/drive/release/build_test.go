@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/keeper"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -98,7 +99,7 @@ func TestASourceThatGoesBackDoesNotTakeItsReleaseAlong(t *testing.T) {
 		chg := s.Offer(c)
 		d := s.Show(c, chg)
 		time.Sleep(time.Minute)
-		if err := c.Approve(t.Context(), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: d.Proposal.Card.Typed}); err != nil {
+		if err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Marked: true, Typed: d.Proposal.Card.Typed}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -110,7 +111,7 @@ func TestASourceThatGoesBackDoesNotTakeItsReleaseAlong(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		c.RecordDelivery(chg)
 		time.Sleep(time.Second)
-		if err := c.Confirm(t.Context(), chg, h.By(), drivetest.RightCode); err != nil {
+		if err := c.Confirm(gittest.Context(t), chg, h.By(), drivetest.RightCode); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	programs "sallyport/internal/base/release"
 	"sallyport/internal/drive/approve"
@@ -107,7 +108,7 @@ func (s *stage) landsMoved(t *testing.T, moves string) view.Detail {
 	withSource(s.Home, map[string]string{moves: "moved\n"})
 	time.Sleep(time.Minute)
 	offered := s.Show(c, chg)
-	if err := c.Approve(t.Context(), offered.Approval.ID, offered.Proposal.Digest, s.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
+	if err := c.Approve(gittest.Context(t), offered.Approval.ID, offered.Proposal.Digest, s.By(), approve.Words{Marked: true, Typed: "CONFIRM HOST"}); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Minute)

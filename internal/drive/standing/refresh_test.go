@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
@@ -159,7 +160,7 @@ func TestARefreshMergesWhatMovedInTheTemplateAsAChangeOnTrial(t *testing.T) {
 		r.Yes(r.c, row.ID)
 		r.Asked(r.c, row.ID)
 		r.has(prompt, "Mine. "+top, "Theirs.")
-		if _, err := r.c.Rollback(t.Context(), row.ID, r.By(), "no", request.Later); err != nil {
+		if _, err := r.c.Rollback(gittest.Context(t), row.ID, r.By(), "no", request.Later); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -183,7 +184,7 @@ func TestARefreshMergesWhatMovedInTheTemplateAsAChangeOnTrial(t *testing.T) {
 		if _, err := r.c.Groups.LastSwap(t.Context(), "echo"); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("it has a dev agent: %v", err)
 		}
-		if _, err := r.c.Redo(t.Context(), chg, r.By(), nil); problem.KindOf(err) != problem.Conflict {
+		if _, err := r.c.Redo(gittest.Context(t), chg, r.By(), nil); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("redone: %v", err)
 		}
 	})
@@ -239,7 +240,7 @@ func TestWhatTheTemplateHasOfAGroupIsNoConflictLater(t *testing.T) {
 				r.Asked(r.c, chg)
 				r.keeps(chg)
 				if promotes {
-					if err := r.c.Promote(t.Context(), chg, r.By()); err != nil {
+					if err := r.c.Promote(gittest.Context(t), chg, r.By()); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(time.Minute)
@@ -273,7 +274,7 @@ func TestAPromotionThatIsUnderWayIsNotAskedForAgain(t *testing.T) {
 					ended := make(chan struct{})
 					go func() {
 						defer close(ended)
-						asked <- r.c.Promote(t.Context(), chg, r.By())
+						asked <- r.c.Promote(gittest.Context(t), chg, r.By())
 					}()
 					if !atOnce {
 						<-ended

@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
@@ -90,16 +91,16 @@ func TestAGroupThatSomebodyWaitsForIsThereOrItIsSaidWhyNot(t *testing.T) {
 	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 		c := home(t, h, true)
 		by := audit.Actor{Kind: "person", Name: "ann", UID: -1, Person: h.Owner.ID, Identity: "chat:U0"}
-		if err := c.MakeGroup(t.Context(), "cody", by); err != nil {
+		if err := c.MakeGroup(gittest.Context(t), "cody", by); err != nil {
 			t.Fatal(err)
 		}
 		if out := h.Git("ls-tree", "--name-only", "HEAD:groups"); !strings.Contains(out, "cody") {
 			t.Errorf("the home has the groups %q", out)
 		}
-		if err := c.MakeGroup(t.Context(), "cody", h.By()); problem.KindOf(err) != problem.Conflict {
+		if err := c.MakeGroup(gittest.Context(t), "cody", h.By()); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("made again: %v", err)
 		}
-		if err := c.MakeGroup(t.Context(), "dora", audit.Actor{Kind: "person", Name: "bob", UID: 4711}); problem.KindOf(err) != problem.Denied {
+		if err := c.MakeGroup(gittest.Context(t), "dora", audit.Actor{Kind: "person", Name: "bob", UID: 4711}); problem.KindOf(err) != problem.Denied {
 			t.Errorf("made by another: %v", err)
 		}
 	})
@@ -156,7 +157,7 @@ func TestTheRulesJudgeAHandEdit(t *testing.T) {
 		if d.Change.Next != "sallyport change diff "+string(row.ID) {
 			t.Errorf("it leads to %q", d.Change.Next)
 		}
-		if _, err := c.Redo(t.Context(), row.ID, h.By(), nil); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "no agent made it") {
+		if _, err := c.Redo(gittest.Context(t), row.ID, h.By(), nil); problem.KindOf(err) != problem.Conflict || !strings.Contains(err.Error(), "no agent made it") {
 			t.Errorf("redone: %v", err)
 		}
 		if out := h.Git("status", "--porcelain"); out != "?? groups/echo/skills/id_rsa" {
@@ -303,7 +304,7 @@ func TestAFolderThatAGroupNewlySeesIsSpokenAboutBeforeItCounts(t *testing.T) {
 		if row, err := create(standing.Shown{}); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport group create cody --agent codex --yes" {
 			t.Errorf("nobody was asked: %q, %v", row.ID, err)
 		}
-		if err := c.MakeGroup(t.Context(), "dora", h.By()); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport group create dora --yes" {
+		if err := c.MakeGroup(gittest.Context(t), "dora", h.By()); problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport group create dora --yes" {
 			t.Errorf("from a conversation: %v", err)
 		}
 		row, err = create(standing.Shown{Yes: true})

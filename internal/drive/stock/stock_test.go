@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
@@ -259,14 +260,14 @@ func TestASecretInTheCommandOfASetupIsNotWrittenDown(t *testing.T) {
 		k.fail = "npm"
 		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Setup: []string{"npm ci " + planted}}}
 		c, _ := h.Daemon()
-		got, err := c.TakeRequest(t.Context(), request.Request{By: k.By(), Text: "x", Project: git.Project{Top: k.Repo}, Agent: "played",
+		got, err := c.TakeRequest(gittest.Context(t), request.Request{By: k.By(), Text: "x", Project: git.Project{Top: k.Repo}, Agent: "played",
 			Argv: []string{"true"}, Approve: request.Later}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		chg := got.Change.ID
 		h.Is(c, chg, change.Failed)
-		log, err := c.Transcript(t.Context(), chg, "")
+		log, err := c.Transcript(gittest.Context(t), chg, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +322,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				c, _ := h.Daemon()
 				r := test.request
 				r.By, r.Text, r.Project, r.Agent, r.Argv, r.Approve = k.By(), "x", git.Project{Top: k.Repo}, "played", []string{"true"}, request.Later
-				got, err := c.TakeRequest(t.Context(), r, nil)
+				got, err := c.TakeRequest(gittest.Context(t), r, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -331,7 +332,7 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				if d.Change.Next != cmp.Or(test.next, redo) || !strings.Contains(d.Change.Reason, test.mended) || !strings.HasSuffix(d.Change.Reason, "change log shows all that it said") || strings.Contains(d.Change.Reason, "no package registry") != test.offline {
 					t.Errorf("it says %q, next %q", d.Change.Reason, d.Change.Next)
 				}
-				log, err := c.Transcript(t.Context(), chg, "")
+				log, err := c.Transcript(gittest.Context(t), chg, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -342,10 +343,10 @@ func TestAChangeWhoseSetupFailedBeginsOnceItIsMended(t *testing.T) {
 				if err := os.Remove(filepath.Join(h.Parts.Settings.Changes, string(chg), "setup", "transcript.jsonl")); err != nil {
 					t.Error(err)
 				}
-				if _, err := c.Transcript(t.Context(), chg, ""); problem.KindOf(err) != problem.NotFound || !strings.HasSuffix(err.Error(), "has no transcript: its agent has not begun") {
+				if _, err := c.Transcript(gittest.Context(t), chg, ""); problem.KindOf(err) != problem.NotFound || !strings.HasSuffix(err.Error(), "has no transcript: its agent has not begun") {
 					t.Errorf("without one: %v", err)
 				}
-				if err := c.Resume(t.Context(), chg, h.By()); problem.Of(err).Next != redo {
+				if err := c.Resume(gittest.Context(t), chg, h.By()); problem.Of(err).Next != redo {
 					t.Errorf("resume: %v, next %q", err, problem.Of(err).Next)
 				}
 
@@ -383,7 +384,7 @@ func TestAChangeThatIsMadeAnewHasTheSetupOfItsNewBase(t *testing.T) {
 		}
 		before := shown()
 		k.write("package-lock.json", "2\n")
-		if _, err := c.Redo(t.Context(), chg, h.By(), nil); err != nil {
+		if _, err := c.Redo(gittest.Context(t), chg, h.By(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if after := shown(); before == "" || after == "" || after == before {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
@@ -41,7 +42,7 @@ func TestAnAgentThatChangedNothingIsNotGreen(t *testing.T) {
 				if d.Landing != nil || d.Approval != nil {
 					t.Errorf("somebody was asked, or it landed: %+v %+v", d.Approval, d.Landing)
 				}
-				if all, err := c.Checkpoints(t.Context(), d.Change.ID); err != nil || len(all) != 1 || h.HasWorkspace(d.Change.ID) {
+				if all, err := c.Checkpoints(gittest.Context(t), d.Change.ID); err != nil || len(all) != 1 || h.HasWorkspace(d.Change.ID) {
 					t.Errorf("its checkpoints are %v, %v", all, err)
 				}
 				if verbs := h.Verbs(c, d.Change.ID); slices.Contains(verbs, "proposed") || slices.Contains(verbs, "passed a check") {
@@ -66,7 +67,7 @@ func TestAnIdleChangeThatIsTakenUpAgainForgetsIt(t *testing.T) {
 		chg := h.AskWithCheck(c, request.Later)
 		d := h.Is(c, chg, change.Failed)
 		time.Sleep(time.Second) // the next session begins later
-		if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.By(), nil); err != nil {
+		if _, err := c.ResumeSession(gittest.Context(t), d.Sessions[0].ID, h.By(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if d := h.Is(c, chg, change.AwaitingApproval); d.Change.Outcome != "" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/session"
@@ -53,7 +54,7 @@ func TestWhatIsOfferedIsJudgedByTheRulesAsTheyAre(t *testing.T) {
 			d := h.Is(c, chg, change.AwaitingApproval)
 			strict := drivetest.Forbidding(session.Supervision{})
 			now.Rules.Store(&strict)
-			if _, err := c.RestoreTo(t.Context(), d.Checkpoints[0].ID, h.By()); err == nil {
+			if _, err := c.RestoreTo(gittest.Context(t), d.Checkpoints[0].ID, h.By()); err == nil {
 				t.Error("it is offered")
 			}
 		})

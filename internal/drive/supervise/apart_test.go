@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
@@ -50,7 +51,7 @@ func TestTheSameAgentOnAnotherProjectInheritsNothing(t *testing.T) {
 		h.Git("clone", "--quiet", h.Repo, other)
 
 		for i, top := range []string{h.Repo, other} {
-			r, err := c.TakeRequest(t.Context(), request.Request{
+			r, err := c.TakeRequest(gittest.Context(t), request.Request{
 				By: h.By(), Text: []string{secret, "look around"}[i], Project: git.Project{Top: top}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
 			}, nil)
 			if err != nil {

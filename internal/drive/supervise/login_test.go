@@ -12,6 +12,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
@@ -44,7 +45,7 @@ func TestAChangeWhoseLoginHasEndedWaitsForAnother(t *testing.T) {
 		ask := request.Request{By: h.By(), Text: "x", Agent: "claude", Project: git.Project{Top: h.Repo}, Approve: request.Later}
 
 		c, end := h.Daemon()
-		if _, err := c.TakeRequest(t.Context(), ask, nil); !errors.Is(err, credential.ErrMissing) || problem.Of(err).Next != "claude /login" {
+		if _, err := c.TakeRequest(gittest.Context(t), ask, nil); !errors.Is(err, credential.ErrMissing) || problem.Of(err).Next != "claude /login" {
 			t.Errorf("it is taken without a login: %v", err)
 		}
 		end()
@@ -61,11 +62,11 @@ func TestAChangeWhoseLoginHasEndedWaitsForAnother(t *testing.T) {
 		if at.Change.Blocked != change.CredentialMissing || len(at.Sessions) != 0 || !strings.Contains(at.Change.Reason, "the login of claude has ended") || !strings.Contains(at.Change.Reason, "log in again with claude /login") {
 			t.Errorf("%s, %d sessions: %s", at.Change.Blocked, len(at.Sessions), at.Change.Reason)
 		}
-		if err := c.Resume(t.Context(), r.Change.ID, h.By()); !errors.Is(err, credential.ErrMissing) {
+		if err := c.Resume(gittest.Context(t), r.Change.ID, h.By()); !errors.Is(err, credential.ErrMissing) {
 			t.Errorf("it goes on with the old one: %v", err)
 		}
 		logIn(time.Now().Add(time.Hour))
-		if err := c.Resume(t.Context(), r.Change.ID, h.By()); err != nil {
+		if err := c.Resume(gittest.Context(t), r.Change.ID, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

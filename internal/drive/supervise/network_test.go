@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
@@ -38,7 +39,7 @@ func TestASessionAndEachCheckHaveAWayOutOfTheirOwnThatEndsWithThem(t *testing.T)
 			return drivetest.Writes("two\n")(0, spec.Tree.Dir, nil)
 		}
 		c, _ := h.Daemon()
-		r, err := c.TakeRequest(t.Context(), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played",
+		r, err := c.TakeRequest(gittest.Context(t), request.Request{By: h.By(), Text: "x", Project: git.Project{Top: h.Repo}, Agent: "played",
 			Argv: []string{"true"}, Approve: request.Later, Egress: []string{"a.example.org"}}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +66,7 @@ func TestWhatIsAskedOfTheNetworkIsToldAtOnceCountedAndKept(t *testing.T) {
 		h.Cage.Play = drivetest.Hangs("half\n")
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
-		notices, err := c.Watch(t.Context(), chg)
+		notices, err := c.Watch(gittest.Context(t), chg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestWhatIsAskedOfTheNetworkIsToldAtOnceCountedAndKept(t *testing.T) {
 		w.Decide(refused)
 		synctest.Wait()
 		w.Decide(refused)
-		if err := c.Cancel(t.Context(), chg, h.By(), "enough"); err != nil { // what came last is kept too
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "enough"); err != nil { // what came last is kept too
 			t.Fatal(err)
 		}
 		if d := h.Is(c, chg, change.Cancelled); d.Asked[0].Count != 1003 {

@@ -17,6 +17,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/drivetest"
@@ -219,11 +220,11 @@ func TestAnAgentThatGoesOnBreakingRulesIsStoppedAndAPersonIsAsked(t *testing.T) 
 		if h.Cage.Frozen() != 1 {
 			t.Error("its agent is not stopped")
 		}
-		done, err := c.PutBack(t.Context(), chg, h.By(), nil, true)
+		done, err := c.PutBack(gittest.Context(t), chg, h.By(), nil, true)
 		if err != nil || !slices.Equal(done.Reverted, []string{"docs/new.md"}) || done.Kept != 1 || done.Checkpoint.Status != checkpoint.Valid {
 			t.Errorf("put back: %+v, %v", done, err)
 		}
-		if err := c.Resume(t.Context(), chg, h.By()); err != nil {
+		if err := c.Resume(gittest.Context(t), chg, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		if h.Cage.Frozen() != 0 {
@@ -249,11 +250,11 @@ func TestANamedFileGoesBackAlsoWhenAllThatStandsIsValid(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
 		time.Sleep(50 * time.Second)
-		notices, err := c.Watch(t.Context(), chg)
+		notices, err := c.Watch(gittest.Context(t), chg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		done, err := c.PutBack(t.Context(), chg, h.By(), []string{"page.txt"}, false)
+		done, err := c.PutBack(gittest.Context(t), chg, h.By(), []string{"page.txt"}, false)
 		told := ""
 		for n := range notices {
 			if n.Kind == "event" {
@@ -351,7 +352,7 @@ func TestARunningChangeGoesBackToAnyOfItsCheckpoints(t *testing.T) {
 		chg := h.Ask(c)
 		time.Sleep(time.Minute)
 		first := h.Show(c, chg).Checkpoints[0]
-		taken, err := c.RestoreTo(t.Context(), first.ID, h.By())
+		taken, err := c.RestoreTo(gittest.Context(t), first.ID, h.By())
 		if err != nil || taken.Tree != first.Tree || taken.Trigger != checkpoint.Restored {
 			t.Fatalf("%+v, %v", taken, err)
 		}
@@ -388,7 +389,7 @@ func TestAnIgnoredFileThatIsPartOfAChangeGoesBackWithIt(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
 		time.Sleep(time.Minute)
-		if _, err := c.RestoreTo(t.Context(), h.Show(c, chg).Checkpoints[0].ID, h.By()); err != nil {
+		if _, err := c.RestoreTo(gittest.Context(t), h.Show(c, chg).Checkpoints[0].ID, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -409,17 +410,17 @@ func TestGoingBackWhileAPersonIsAskedVoidsWhatTheyWereAsked(t *testing.T) {
 		chg := h.Ask(c)
 		time.Sleep(2 * time.Minute)
 		before := h.Is(c, chg, change.AwaitingApproval)
-		if cp, err := c.RestoreTo(t.Context(), before.Checkpoints[0].ID, h.By()); err != nil || cp.Tree != before.Checkpoints[0].Tree {
+		if cp, err := c.RestoreTo(gittest.Context(t), before.Checkpoints[0].ID, h.By()); err != nil || cp.Tree != before.Checkpoints[0].Tree {
 			t.Fatal(cp, err)
 		}
 		after := h.Is(c, chg, change.AwaitingApproval)
 		if after.Proposal.Digest == before.Proposal.Digest || after.Proposal.Tree != before.Checkpoints[0].Tree {
 			t.Errorf("still offered: %.12s of tree %.12s; %q", after.Proposal.Digest, after.Proposal.Tree, drivetest.Statuses(after))
 		}
-		if err := c.Approve(t.Context(), before.Approval.ID, before.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err == nil {
+		if err := c.Approve(gittest.Context(t), before.Approval.ID, before.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err == nil {
 			t.Error("the old proposal can still be approved")
 		}
-		if err := c.Approve(t.Context(), after.Approval.ID, after.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
+		if err := c.Approve(gittest.Context(t), after.Approval.ID, after.Proposal.Digest, h.By(), approve.Words{Via: "command line"}); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, chg, change.Finalized)
@@ -442,14 +443,14 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 		c, _ := h.Daemon()
 		chg := h.Ask(c)
 		time.Sleep(time.Second)
-		if err := c.Cancel(t.Context(), chg, h.By(), "lunch"); err != nil {
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), "lunch"); err != nil {
 			t.Fatal(err)
 		}
 		identity := h.Is(c, chg, change.Cancelled).Sessions[0].ID
-		if _, err := c.ResumeSession(t.Context(), "sh-nobod", h.By(), nil); problem.KindOf(err) != problem.NotFound {
+		if _, err := c.ResumeSession(gittest.Context(t), "sh-nobod", h.By(), nil); problem.KindOf(err) != problem.NotFound {
 			t.Errorf("a session that never was: %v", err)
 		}
-		if _, err := c.ResumeSession(t.Context(), identity, h.By(), nil); err != nil {
+		if _, err := c.ResumeSession(gittest.Context(t), identity, h.By(), nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -460,7 +461,7 @@ func TestASessionGoesOnWithItsNameAndItsTree(t *testing.T) {
 		if len(d.Sessions) != 1 || d.Sessions[0].ID != identity {
 			t.Errorf("the sessions are %+v", d.Sessions)
 		}
-		if _, err := c.ResumeSession(t.Context(), identity, h.By(), nil); problem.KindOf(err) != problem.Conflict {
+		if _, err := c.ResumeSession(gittest.Context(t), identity, h.By(), nil); problem.KindOf(err) != problem.Conflict {
 			t.Errorf("resumed while a person is asked: %v", err)
 		}
 	})
@@ -482,7 +483,7 @@ func TestAnAgentThatWantsToBeAskedIsAskedAndStoppedWhateverItSays(t *testing.T) 
 				h.Cage.Play = drivetest.Hangs("half\n")
 				c, _ := h.Daemon()
 				chg := h.Ask(c)
-				notices, err := c.Watch(t.Context(), chg)
+				notices, err := c.Watch(gittest.Context(t), chg)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -495,7 +496,7 @@ func TestAnAgentThatWantsToBeAskedIsAskedAndStoppedWhateverItSays(t *testing.T) 
 					}
 				}()
 				began := time.Now()
-				cp, err := c.CheckpointNow(t.Context(), chg, h.By())
+				cp, err := c.CheckpointNow(gittest.Context(t), chg, h.By())
 				if err != nil || cp.Status != checkpoint.Valid {
 					t.Fatalf("%+v, %v", cp, err)
 				}
@@ -573,12 +574,12 @@ func TestAnAgentThatIsResumedGoesOnHoweverOldItsSessionIs(t *testing.T) {
 				c, _ := h.Daemon()
 				chg := h.Ask(c)
 				time.Sleep(old)
-				if err := c.Pause(t.Context(), chg, h.By(), "a look"); err != nil {
+				if err := c.Pause(gittest.Context(t), chg, h.By(), "a look"); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
 				h.Is(c, chg, change.Paused)
-				if err := c.Resume(t.Context(), chg, h.By()); err != nil {
+				if err := c.Resume(gittest.Context(t), chg, h.By()); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Hour)
@@ -649,7 +650,7 @@ func TestOnlyTheOwnerStopsMovesAndResumes(t *testing.T) {
 		h.Is(c, chg, change.Working)
 		stranger := h.By()
 		stranger.Person = "psn-stranger"
-		taken, err := c.CheckpointNow(t.Context(), chg, h.By())
+		taken, err := c.CheckpointNow(gittest.Context(t), chg, h.By())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/drive/drivetest"
@@ -69,10 +70,10 @@ func TestADevAgentProposesExactlyWhatStandsAndNothingAfterwards(t *testing.T) {
 			t.Errorf("the same call again began %s: %v", again.ID, err)
 		}
 		tree = string(d.Checkpoints[0].Tree)
-		if err := c.TellDev(t.Context(), change.Row{ID: "chg-bbbbbbbb"}, "yes"); problem.KindOf(err) != problem.Unavailable {
+		if err := c.TellDev(gittest.Context(t), change.Row{ID: "chg-bbbbbbbb"}, "yes"); problem.KindOf(err) != problem.Unavailable {
 			t.Errorf("words for a dev agent that there is not: %v", err)
 		}
-		if err := c.TellDev(t.Context(), d.Change, "yes"); err != nil {
+		if err := c.TellDev(gittest.Context(t), d.Change, "yes"); err != nil {
 			t.Fatal(err)
 		}
 
@@ -174,7 +175,7 @@ func TestADevAgentMayAskTheSameAgainInALaterTurn(t *testing.T) {
 		c, _ := a.Begin()
 		row := a.Wished(c, "chg-aaaaaaaa", "Greet people")
 		time.Sleep(time.Minute)
-		if err := c.TellDev(t.Context(), h.Is(c, row.ID, change.Working).Change, "no"); err != nil {
+		if err := c.TellDev(gittest.Context(t), h.Is(c, row.ID, change.Working).Change, "no"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -200,7 +201,7 @@ func TestOfTwoWishesAtOnceOneDevAgentIsLeft(t *testing.T) {
 		}
 		both.Wait()
 		time.Sleep(time.Minute)
-		all, err := c.List(t.Context(), change.Filter{States: change.Open()})
+		all, err := c.List(gittest.Context(t), change.Filter{States: change.Open()})
 		if err != nil || len(all) != 1 {
 			t.Errorf("%d are open: %v", len(all), err)
 		}
@@ -320,7 +321,7 @@ func TestADevAgentIsToldWhileItWorksWhatItsGroupCouldNotRun(t *testing.T) {
 		if _, err := a.Call(t.Context(), tool.RequestSwap, swap, stands()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "groups/echo/runner/runner.yaml") {
 			t.Errorf("it proposes what its group could not run: %v", err)
 		}
-		if err := c.TellDev(t.Context(), h.Show(c, row.ID).Change, "mend it"); err != nil {
+		if err := c.TellDev(gittest.Context(t), h.Show(c, row.ID).Change, "mend it"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := a.Call(t.Context(), tool.RequestSwap, swap, stands()); err != nil {
@@ -473,11 +474,11 @@ func TestWhatBindsAGroupBindsItsDevAgent(t *testing.T) {
 		if a.Has(tool.AskUserQuestion) || !a.Has(tool.RequestSwap) {
 			t.Error("a tool that is off is there, or another is not")
 		}
-		if err := c.Resume(t.Context(), row.ID, h.By()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1,200 were used") {
+		if err := c.Resume(gittest.Context(t), row.ID, h.By()); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "1,200 were used") {
 			t.Errorf("it goes on though nothing was raised: %v", err)
 		}
 		h.Commits(runner, "agent: echo\nbudgets: {tokens_per_day: 5000}\n", "more")
-		if err := c.Resume(t.Context(), row.ID, h.By()); err != nil {
+		if err := c.Resume(gittest.Context(t), row.ID, h.By()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -519,7 +520,7 @@ func TestWhatNobodyCouldApproveIsRefusedWhileItsAgentWorks(t *testing.T) {
 		if err := proposes(); problem.KindOf(err) != problem.Refused || !strings.Contains(err.Error(), "approvals.people: 2") {
 			t.Errorf("it is refused by %v", err)
 		}
-		if err := c.TellDev(t.Context(), row, "Leave the page as it was."); err != nil {
+		if err := c.TellDev(gittest.Context(t), row, "Leave the page as it was."); err != nil {
 			t.Fatal(err)
 		}
 		if err := proposes(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sallyport/internal/base/disk"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
@@ -19,7 +20,7 @@ func TestTheRefsOfAnEndedChangeGoAndNoOthers(t *testing.T) {
 		chg := h.Refused(c).Change.ID
 		h.Git("update-ref", "refs/sallyport-notes/mine", "HEAD")
 		h.Git("update-ref", "refs/sallyport/"+string(chg)+"x/base", "HEAD")
-		n, err := c.ForgetRefs(t.Context(), chg, h.By())
+		n, err := c.ForgetRefs(gittest.Context(t), chg, h.By())
 		if err != nil || n < 2 {
 			t.Errorf("%d refs were removed: %v", n, err)
 		}
@@ -32,7 +33,7 @@ func TestTheRefsOfAnEndedChangeGoAndNoOthers(t *testing.T) {
 		if drivetest.Count(h.Verbs(c, chg), "forgotten") != 1 {
 			t.Errorf("the audit log says %q", h.Verbs(c, chg))
 		}
-		if n, err := c.ForgetRefs(t.Context(), chg, h.By()); n != 0 || err != nil {
+		if n, err := c.ForgetRefs(gittest.Context(t), chg, h.By()); n != 0 || err != nil {
 			t.Errorf("again: %d, %v", n, err)
 		}
 	})
@@ -54,11 +55,11 @@ func TestAChangeThatIsTakenUpWhileItsRefsGoKeepsThem(t *testing.T) {
 		h.Git("update-ref", "refs/sallyport/"+string(d.Change.ID)+"/base", "HEAD") // as an older sallyport left it
 		before, theirs := h.Refs(c, d.Change.ID), h.Git("for-each-ref", "refs/sallyport/")
 		resume = func() {
-			if _, err := c.ResumeSession(t.Context(), d.Sessions[0].ID, h.By(), nil); err != nil {
+			if _, err := c.ResumeSession(gittest.Context(t), d.Sessions[0].ID, h.By(), nil); err != nil {
 				t.Error(err)
 			}
 		}
-		if _, err := c.ForgetRefs(t.Context(), d.Change.ID, h.By()); !errors.Is(err, change.ErrMoved) {
+		if _, err := c.ForgetRefs(gittest.Context(t), d.Change.ID, h.By()); !errors.Is(err, change.ErrMoved) {
 			t.Errorf("it was taken up meanwhile: %v", err)
 		}
 		if now := h.Git("for-each-ref", "refs/sallyport/"); !strings.Contains(now, theirs) {

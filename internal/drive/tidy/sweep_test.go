@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/repository"
@@ -25,7 +26,7 @@ func TestClearingUpAfterTheLastDaemonHoldsNobodyUp(t *testing.T) {
 		c, end := h.Daemon()
 		old := h.Ask(c)
 		d := h.Is(c, old, change.AwaitingApproval)
-		if err := c.Refuse(t.Context(), d.Approval.ID, h.By(), "no"); err != nil {
+		if err := c.Refuse(gittest.Context(t), d.Approval.ID, h.By(), "no"); err != nil {
 			t.Fatal(err)
 		}
 		h.Is(c, old, change.Rejected)

@@ -8,6 +8,7 @@ import (
 
 	"sallyport/internal/base/disk"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
@@ -91,7 +92,7 @@ func TestADifferenceIsShownWithoutSecrets(t *testing.T) {
 		chg := h.Ask(c)
 		h.Is(c, chg, change.AwaitingApproval)
 		var shown strings.Builder
-		if err := c.Diff(t.Context(), chg, &shown); err != nil || !strings.HasSuffix(shown.String(), "\n-by [secret: github-token]\n+two\n") {
+		if err := c.Diff(gittest.Context(t), chg, &shown); err != nil || !strings.HasSuffix(shown.String(), "\n-by [secret: github-token]\n+two\n") {
 			t.Errorf("%q, %v", shown.String(), err)
 		}
 	})
