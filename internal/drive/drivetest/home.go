@@ -122,7 +122,7 @@ func (h *Home) Context() context.Context { return gittest.Context(h.T) }
 
 func (h *Home) Git(args ...string) string {
 	h.T.Helper()
-	cmd := exec.Command("git", append([]string{"-C", h.Repo}, args...)...)
+	cmd := exec.Command("git", append([]string{"-C", h.Repo, "-c", "maintenance.auto=false"}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
