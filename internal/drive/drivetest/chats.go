@@ -11,6 +11,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
@@ -144,7 +145,7 @@ func (a *Assistants) Propose(c *control.Controller, meanwhile ...func()) id.Chan
 	}
 	tree := string(a.Show(c, row.ID).Checkpoints[0].Tree)
 	swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "greets"}, OverallSummary: "Greet people", CommitSHA: "0123456"}
-	if _, err := a.Call(a.Context(), tool.RequestSwap, swap, tree); err != nil {
+	if _, err := a.Call(gittest.Context(a.T), tool.RequestSwap, swap, tree); err != nil {
 		a.T.Fatal(err)
 	}
 	time.Sleep(time.Minute)
@@ -174,7 +175,7 @@ func (a *Assistants) YesBy(c *control.Controller, chg id.Change, by audit.Actor)
 // Write has an ordinary change write a file, approved beforehand.
 func (a *Assistants) Write(c *control.Controller, path string) id.Change {
 	a.T.Helper()
-	r, err := c.TakeRequest(a.Context(), request.Request{By: a.By(), Text: "Write by hand: " + path, Project: git.Project{Top: a.Repo},
+	r, err := c.TakeRequest(gittest.Context(a.T), request.Request{By: a.By(), Text: "Write by hand: " + path, Project: git.Project{Top: a.Repo},
 		Agent: "echo", Approve: request.Yes}, nil)
 	if err != nil {
 		a.T.Fatal(err)

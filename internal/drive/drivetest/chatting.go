@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/dispatch"
 	"sallyport/internal/drive/live"
@@ -40,7 +41,7 @@ func Groups(h *Home, echo agent.Driver, groups []string) git.Dir {
 	by := group.By{Ref: "refs/heads/main", Author: git.Signature{Name: "Ann", Email: "ann@example.org", At: time.Now()}}
 	by.Committer = by.Author
 	repo := git.Dir{Path: filepath.Join(h.Repo, ".git")}
-	if _, err := group.MakeHome(h.Context(), repo, files, by); err != nil {
+	if _, err := group.MakeHome(gittest.Context(h.T), repo, files, by); err != nil {
 		h.T.Fatal(err)
 	}
 	h.Parts.Agents = map[string]agent.Driver{"echo": echo}

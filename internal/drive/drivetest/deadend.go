@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sallyport/internal/base/audit"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/approve"
 	"sallyport/internal/drive/control"
@@ -24,7 +25,7 @@ func (h *Home) Yes(c *control.Controller, chg id.Change) {
 func yes(h *Home, c *control.Controller, chg id.Change, by audit.Actor) {
 	h.T.Helper()
 	d := h.Is(c, chg, change.AwaitingApproval)
-	if err := c.Approve(h.Context(), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line"}); err != nil {
+	if err := c.Approve(gittest.Context(h.T), d.Approval.ID, d.Proposal.Digest, by, approve.Words{Via: "command line"}); err != nil {
 		h.T.Fatal(err)
 	}
 	synctest.Wait()
@@ -43,7 +44,7 @@ func (h *Home) Landed() (c *control.Controller, end func(), chg id.Change) {
 // Undo asks for the rollback of a change.
 func (h *Home) Undo(c *control.Controller, chg id.Change, mode request.Approve) id.Change {
 	h.T.Helper()
-	row, err := c.Rollback(h.Context(), chg, h.By(), "", mode)
+	row, err := c.Rollback(gittest.Context(h.T), chg, h.By(), "", mode)
 	if err != nil {
 		h.T.Fatal(err)
 	}

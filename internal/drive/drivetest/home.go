@@ -117,9 +117,6 @@ func NewHome(t *testing.T) *Home {
 	return h
 }
 
-// Context is the test's own, in which repositories are read through the processes of the daemon that runs.
-func (h *Home) Context() context.Context { return gittest.Context(h.T) }
-
 func (h *Home) Git(args ...string) string {
 	h.T.Helper()
 	cmd := exec.Command("git", append([]string{"-C", h.Repo, "-c", "maintenance.auto=false"}, args...)...)
@@ -169,7 +166,7 @@ func (h *Home) By() audit.Actor {
 // Ask requests a change and waits until it can go no further by itself without time passing.
 func (h *Home) Ask(c *control.Controller) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
+	r, err := c.TakeRequest(gittest.Context(h.T), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
 		Agent: "played", Argv: []string{"true"}, Approve: request.Later}, nil)
 	if err != nil {
 		h.T.Fatal(err)
@@ -181,7 +178,7 @@ func (h *Home) Ask(c *control.Controller) id.Change {
 func (h *Home) Show(c *control.Controller, id id.Change) view.Detail {
 	h.T.Helper()
 	synctest.Wait()
-	d, err := c.Show(h.Context(), id)
+	d, err := c.Show(gittest.Context(h.T), id)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -201,7 +198,7 @@ func (h *Home) Is(c *control.Controller, id id.Change, want change.State) view.D
 // Verbs are the audit log's words about a change, in order.
 func (h *Home) Verbs(c *control.Controller, id id.Change) (verbs []string) {
 	h.T.Helper()
-	all, err := c.Audit(h.Context(), "", 0, 0)
+	all, err := c.Audit(gittest.Context(h.T), "", 0, 0)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -233,11 +230,11 @@ func (h *Home) Kept(c *control.Controller, number int, id id.Change, path string
 	if d = h.Show(c, id); len(d.Checkpoints) < number {
 		h.T.Fatalf("%s has %d checkpoints", id, len(d.Checkpoints))
 	}
-	host, err := h.Parts.Workspaces.EnsureRepository(h.Context(), d.Change.Request.Project)
+	host, err := h.Parts.Workspaces.EnsureRepository(gittest.Context(h.T), d.Change.Request.Project)
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	out, err := host.Run(h.Context(), git.Cmd{Args: []string{"show", "refs/sallyport/" + string(id) + "/checkpoints/" +
+	out, err := host.Run(gittest.Context(h.T), git.Cmd{Args: []string{"show", "refs/sallyport/" + string(id) + "/checkpoints/" +
 		string(rune('0'+number)) + ":" + path}})
 	if err != nil {
 		h.T.Fatal(err)
@@ -248,11 +245,11 @@ func (h *Home) Kept(c *control.Controller, number int, id id.Change, path string
 // Refs are those of a change in the host's repository.
 func (h *Home) Refs(c *control.Controller, id id.Change) string {
 	h.T.Helper()
-	host, err := h.Parts.Workspaces.EnsureRepository(h.Context(), h.Show(c, id).Change.Request.Project)
+	host, err := h.Parts.Workspaces.EnsureRepository(gittest.Context(h.T), h.Show(c, id).Change.Request.Project)
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	out, err := host.Run(h.Context(), git.Cmd{Args: []string{"for-each-ref", "refs/sallyport/" + string(id)}})
+	out, err := host.Run(gittest.Context(h.T), git.Cmd{Args: []string{"for-each-ref", "refs/sallyport/" + string(id)}})
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -272,7 +269,7 @@ func (h *Home) HasWorkspace(id id.Change) bool {
 // Tx runs do on the database behind every controller's back.
 func (h *Home) Tx(do func(ctx context.Context, tx store.Tx) error) {
 	h.T.Helper()
-	err := h.Parts.DB.InTx(h.Context(), func(tx store.Tx) error { return do(h.Context(), tx) })
+	err := h.Parts.DB.InTx(gittest.Context(h.T), func(tx store.Tx) error { return do(gittest.Context(h.T), tx) })
 	if err != nil {
 		h.T.Fatal(err)
 	}

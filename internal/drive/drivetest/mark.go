@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/request"
@@ -15,7 +16,7 @@ import (
 func (h *Home) Envrc(c *control.Controller, approve request.Approve) id.Change {
 	h.T.Helper()
 	h.Cage.Play = func(_ int, tree string, _ <-chan struct{}) int { return Put(tree, ".envrc", "echo hello\n") }
-	r, err := c.TakeRequest(h.Context(), request.Request{By: h.By(), Text: "Set up", Project: git.Project{Top: h.Repo}, Agent: "played",
+	r, err := c.TakeRequest(gittest.Context(h.T), request.Request{By: h.By(), Text: "Set up", Project: git.Project{Top: h.Repo}, Agent: "played",
 		Argv: []string{"true"}, Approve: approve}, nil)
 	if err != nil {
 		h.T.Fatal(err)
@@ -38,7 +39,7 @@ func (h *Home) Halves(c *control.Controller, approve request.Approve, checks ...
 		h.Commits("lib/x/HEAD", "of the table\n", "The other half")
 		return 0
 	}, func(string) int { return 0 })
-	r, err := c.TakeRequest(h.Context(), request.Request{
+	r, err := c.TakeRequest(gittest.Context(h.T), request.Request{
 		By: h.By(), Text: "Add a half", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"}, Approve: approve, Checks: checks,
 	}, nil)
 	if err != nil {

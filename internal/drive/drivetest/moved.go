@@ -9,6 +9,7 @@ import (
 
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/grounds"
@@ -34,7 +35,7 @@ func (h *Home) CheckedBy(agent func(tree string) int, check func(tree string) in
 // AskWithCheck requests a change with one check, and waits as ask does.
 func (h *Home) AskWithCheck(c *control.Controller, approve request.Approve) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.Context(), request.Request{
+	r, err := c.TakeRequest(gittest.Context(h.T), request.Request{
 		By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo}, Agent: "played", Argv: []string{"true"},
 		Approve: approve, Checks: []string{"make test"},
 	}, nil)

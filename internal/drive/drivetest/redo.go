@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing/synctest"
 
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/change"
@@ -29,7 +30,7 @@ func Pages(other ...string) string {
 
 func (h *Home) Redo(c *control.Controller, chg id.Change) {
 	h.T.Helper()
-	if _, err := c.Redo(h.Context(), chg, h.By(), nil); err != nil {
+	if _, err := c.Redo(gittest.Context(h.T), chg, h.By(), nil); err != nil {
 		h.T.Fatal(err)
 	}
 	synctest.Wait()

@@ -7,6 +7,7 @@ import (
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/disk/disktest"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/drive/control"
@@ -110,7 +111,7 @@ func (a *Assistants) Has(verb tool.Name) bool {
 // Wish has the group ask for a change.
 func (a *Assistants) Wish(c *control.Controller, of id.Change, words string) (change.Row, error) {
 	a.T.Helper()
-	return c.RequestSwap(a.Context(), standing.Wish{
+	return c.RequestSwap(gittest.Context(a.T), standing.Wish{
 		Change: of, Group: group.First, Chat: "cht-abcdefgh", Message: a.Wisher, Heard: a.Spoke, Text: words, Dev: "dev-greets",
 		By: audit.Actor{Kind: "agent", Name: "echo-abcde", UID: -1},
 	})

@@ -14,6 +14,7 @@ import (
 	"sallyport/internal/base/deadman"
 	"sallyport/internal/base/disk/disktest"
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/ledger"
@@ -135,7 +136,7 @@ func (h *Home) Serve() *Service {
 // Land has a change approved, and waits until it moves no further without time passing.
 func (h *Home) Land(c *control.Controller, length *time.Duration) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
+	r, err := c.TakeRequest(gittest.Context(h.T), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
 		Agent: "played", Argv: []string{"true"}, Approve: request.Yes, Trial: length}, nil)
 	if err != nil {
 		h.T.Fatal(err)

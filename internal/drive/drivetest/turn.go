@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"sallyport/internal/base/git"
+	"sallyport/internal/base/git/gittest"
 	"sallyport/internal/base/id"
 	"sallyport/internal/drive/control"
 	"sallyport/internal/path/request"
@@ -118,7 +119,7 @@ func (a *actor) Prompt(ctx context.Context, words string) (string, error) {
 // AskChecked requests a change with a check.
 func (h *Home) AskChecked(c *control.Controller, checks ...string) id.Change {
 	h.T.Helper()
-	r, err := c.TakeRequest(h.Context(), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
+	r, err := c.TakeRequest(gittest.Context(h.T), request.Request{By: h.By(), Text: "Change the page", Project: git.Project{Top: h.Repo},
 		Agent: "played", Argv: []string{"true"}, Checks: checks, Approve: request.Later}, nil)
 	if err != nil {
 		h.T.Fatal(err)
@@ -130,7 +131,7 @@ func (h *Home) AskChecked(c *control.Controller, checks ...string) id.Change {
 // Reasons are the audit log's words about a change whose verb begins so, with their reasons.
 func (h *Home) Reasons(c *control.Controller, id id.Change, verb string) (all []string) {
 	h.T.Helper()
-	entries, err := c.Audit(h.Context(), id, 0, 0)
+	entries, err := c.Audit(gittest.Context(h.T), id, 0, 0)
 	if err != nil {
 		h.T.Fatal(err)
 	}
