@@ -208,11 +208,13 @@ func bounded(until, now time.Time) time.Time {
 	return now.Add(wait + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// pause has nothing be sent before a time.
+// pause has nothing be sent before a time. What was on its way already may be answered with a shorter limit, which ends no longer one.
 func (l *line) pause(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until = until
+	if until.After(l.until) {
+		l.until = until
+	}
 }
 
 // put writes down how a message leaves. A card of the host's has been shown with its last piece: that is one transaction.

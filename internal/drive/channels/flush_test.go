@@ -3,6 +3,7 @@ package channels_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,5 +114,32 @@ func TestWhatCannotLeaveNowKeepsNoHostWaiting(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		same(t, "in the end", s.texts(stream), said(2)...)
 		same(t, "elsewhere", s.texts(room), "elsewhere")
+	})
+}
+
+// TestAShorterLimitEndsNoLongerOne holds that a platform which limits two messages on their way is asked again once both are over.
+func TestAShorterLimitEndsNoLongerOne(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		var tries atomic.Int64
+		s.oddly(func(o *odd) {
+			o.deliver = func(ctx context.Context, m channel.Message) (string, error) {
+				switch try := tries.Add(1); try {
+				case 1, 2:
+					time.Sleep(time.Duration(try) * time.Second)
+					return "", &channel.Later{Until: time.Now().Add([]time.Duration{time.Hour, time.Second}[try-1]), All: true}
+				}
+				return o.Driver.Deliver(ctx, m)
+			}
+		})
+		s.lives()
+		s.sends(stream, message.Talk, "one")
+		s.sends(room, message.Talk, "two")
+		time.Sleep(59 * time.Minute)
+		if n := tries.Load(); n != 2 {
+			t.Errorf("tried %d times while the platform takes nothing", n)
+		}
+		time.Sleep(10 * time.Minute)
+		same(t, "in the end", s.texts(stream), "one")
+		same(t, "elsewhere", s.texts(room), "two")
 	})
 }
