@@ -166,15 +166,15 @@ func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request,
 			"%s changed on %s after %s landed: rolling that back would undo a later commit too",
 			strings.Join(named, ", "), r.Branch, r.Reverts)
 	}
-	text, next := fmt.Sprintf("commit %.12s", at), in+" show "+string(at)
+	text, next := fmt.Sprintf("commit %.12[1]s first (git revert %.12[1]s)", at), in+" show "+string(at)
 	first, err := rs.landedAs(ctx, r.Project, at)
 	if err != nil {
 		return err
 	}
 	if first != "" {
-		text, next = fmt.Sprintf("%s (commit %.12s)", first, at), "sallyport rollback "+string(first)
+		text, next = fmt.Sprintf("%s (commit %.12s) first", first, at), "sallyport rollback "+string(first)
 	}
-	return problem.Errorf(problem.Refused, next, "%[1]s changed on %[2]s after %[3]s landed: roll back %[4]s first, or the rollback would undo that too",
+	return problem.Errorf(problem.Refused, next, "%s changed on %s after %s landed: roll back %s, or the rollback would undo that too",
 		strings.Join(named, ", "), r.Branch, r.Reverts, text)
 }
 

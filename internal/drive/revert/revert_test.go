@@ -39,7 +39,7 @@ func TestARollbackThatWouldLoseAPersonsCommitShowsIt(t *testing.T) {
 		h.Commits("page.txt", "mine\n", "mine")
 		commit := h.Git("rev-parse", "main")
 		d := h.Is(c, h.Undo(c, first, request.Yes), change.Failed)
-		if says := d.Change.Reason; !strings.Contains(says, "roll back commit "+commit[:12]+" first") || !strings.HasSuffix(d.Change.Next, " show "+commit) {
+		if says := d.Change.Reason; !strings.Contains(says, "roll back commit "+commit[:12]+" first (git revert "+commit[:12]+")") || !strings.HasSuffix(d.Change.Next, " show "+commit) {
 			t.Errorf("it says %q, next %q", says, d.Change.Next)
 		}
 	})
