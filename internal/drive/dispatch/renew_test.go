@@ -135,6 +135,7 @@ func TestAGroupBeginsAnewAndAnswers(t *testing.T) {
 
 // TestAGroupThatDoesNotAnswerSaysWhy holds every way in which a new version can be no good (SM-904).
 func TestAGroupThatDoesNotAnswerSaysWhy(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
 	turn := func(f func(ctx context.Context, st *stage) (string, error)) func(*scene) {
 		return func(s *scene) {
 			works := s.turn
@@ -152,7 +153,7 @@ func TestAGroupThatDoesNotAnswerSaysWhy(t *testing.T) {
 		takes time.Duration
 		still int // sessions that go on
 	}{
-		"its turn fails":  {turn(func(context.Context, *stage) (string, error) { return "", errors.New("no\x1b[2J model") }), `the agent of echo does not answer: its turn failed: no\x1b[2J model`, 0, 0},
+		"its turn fails":  {turn(func(context.Context, *stage) (string, error) { return "", errors.New("no\x1b[2J model by " + planted) }), `the agent of echo does not answer: its turn failed: no\x1b[2J model by [secret: `, 0, 0},
 		"it says nothing": {turn(func(context.Context, *stage) (string, error) { return " <internal>hm</internal>\n", nil }), "the agent of echo does not answer: it said nothing", 0, 0},
 		"it hangs":        {turn(func(ctx context.Context, _ *stage) (string, error) { <-ctx.Done(); return "", ctx.Err() }), "the agent of echo does not answer: its turn did not end within 1m15s", 75 * time.Second, 0},
 		"it goes on for ever": {turn(func(ctx context.Context, st *stage) (string, error) {
@@ -164,12 +165,13 @@ func TestAGroupThatDoesNotAnswerSaysWhy(t *testing.T) {
 		}), "the agent of echo does not answer: its turn did not end within 1m15s; the last line of its program: sallyport: and on", 75 * time.Second, 0},
 		"it exits": {func(s *scene) {
 			s.Cage.Program = func(spec sandbox.Spec, killed <-chan struct{}) int {
-				fmt.Fprintln(spec.Stdout, "cannot find module x")
+				fmt.Fprintln(spec.Stdout, "cannot find module x by "+planted)
 				time.Sleep(time.Second)
 				return 3
 			}
-		}, "the agent of echo does not answer: its program ended: it ended with status 3; the last line of its program: cannot find module x", time.Second, 0},
-		"its runner.yaml is broken": {func(s *scene) { s.commit("groups/echo/runner/runner.yaml", "agent: [\n") }, "the agent of echo does not begin: ", 0, 0},
+		}, "the agent of echo does not answer: its program ended: it ended with status 3; the last line of its program: cannot find module x by [secret: ", time.Second, 0},
+		"its runner.yaml is broken": {func(s *scene) { s.commit("groups/echo/runner/runner.yaml", "agent: "+planted+"\n") },
+			`the agent of echo does not begin: groups/echo/runner/runner.yaml:1:8: agent: "[secret: `, 0, 0},
 		"a person ends its session": {func(s *scene) {
 			turn(func(ctx context.Context, _ *stage) (string, error) { <-ctx.Done(); return "", ctx.Err() })(s)
 			s.later = func(d *dispatch.Dispatcher, chat id.Chat) {

@@ -103,6 +103,20 @@ func TestNoWordOfAnAgentIsKeptWithASecret(t *testing.T) {
 	})
 }
 
+// What the host says of an agent that cannot be woken has words of the group's own files in it.
+func TestNoWordOfTheHostIsKeptWithASecret(t *testing.T) {
+	const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		s.commit("groups/echo/runner/runner.yaml", "agent: "+planted+"\n")
+		d, _ := s.lives()
+		m := s.say(d, "echo", "hello")
+		said := strings.Join(append(s.sent(m.Chat), s.now(m.ID).Reason), "\n")
+		if strings.Contains(said, planted) || strings.Count(said, "[secret: ") < 2 {
+			t.Errorf("it says %s", said)
+		}
+	})
+}
+
 // TestTheSessionOfAChatIsNotResumedAndSaysHowItGoesOn holds that an identity which session list shows leads on (RM-025).
 func TestTheSessionOfAChatIsNotResumedAndSaysHowItGoesOn(t *testing.T) {
 	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
