@@ -223,7 +223,7 @@ func (r repo) tree(t tb, files map[string]git.Entry) git.OID {
 	return r.object(t, "tree", body.String())
 }
 
-// object writes a loose object. A process of git's for each of the thousands that these tests make took half of their time.
+// object writes a loose object. To have git make the thousands that these tests need cost a quarter of their time.
 func (r repo) object(t tb, kind, body string) git.OID {
 	t.Helper()
 	raw := fmt.Appendf(nil, "%s %d\x00%s", kind, len(body), body)

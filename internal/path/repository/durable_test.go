@@ -45,7 +45,7 @@ func TestTheHostsRepositoryIsOnTheDiskBeforeItHasItsName(t *testing.T) {
 		`fsync `+bare+`/info/\S+`, `rename `+bare+`/info/\S+ `+bare+`/info/exclude`, `say again`)
 }
 
-// A process of git's asks for each look which files the patterns leave out; a project without any starts none.
+// A look at files that an agent has added starts a process of git's where there are patterns, and none in a project without.
 func TestOnlyPatternsOfAProjectAreTakenOver(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("SKIPPED: needs git")
