@@ -245,6 +245,45 @@ func TestABubblewrapThatIsEndedBeforeTheSandboxIsUpLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestWhatBuildingASandboxTakesIsNotItsProgramsTime: a busy machine has used up a small limit before the program began.
+func TestWhatBuildingASandboxTakesIsNotItsProgramsTime(t *testing.T) {
+	needBwrap(t)
+	bubblewrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := os.MkdirTemp("/var/tmp", "spbwrap") // a script cannot be started from the folder that the launcher covers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(bin) })
+	slow := filepath.Join(bin, "slow")
+	// Once that file is there it takes a second of the processor first, as its own /proc counts it in hundredths.
+	disktest.Put(t, filepath.Join(bin, "bwrap"), "#!/bin/sh\nburnt=0\nwhile [ -e "+slow+" ] && [ $burnt -lt 100 ]; do\n"+
+		"read -r line < /proc/self/stat; set -- $line -- \"$@\"; burnt=$((${14} + ${15})); while [ \"$1\" != -- ]; do shift; done; shift\n"+
+		"done\nexec "+bubblewrap+" \"$@\"\n", 0o755)
+	if err := os.Chmod(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := bwrap.New(bwrap.Config{Self: self(t), Root: t.TempDir(), Path: bin})
+	if _, err := d.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	disktest.Put(t, slow, "", 0o644)
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	p, err := d.Start(t.Context(), sandbox.Spec{ID: "x", Owner: owner(), Argv: []string{"sleep", "0.5"}, Env: []string{"PATH=/usr/bin:/bin"},
+		Tree: sandbox.Tree{Dir: dir}, Limits: sandbox.Limits{Processor: 700 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(); err != nil || exit.Code != 0 || exit.Limit != nil {
+		t.Errorf("%+v %+v %v", exit, exit.Limit, err)
+	}
+}
+
 func TestTheHomeIsNeverShown(t *testing.T) {
 	needBwrap(t)
 	root := t.TempDir()

@@ -178,6 +178,7 @@ func (p *process) welcome(e sandbox.Event, from sender, spec sandbox.Spec) error
 		return errors.New("the sandbox started after the host had stopped waiting for it")
 	}
 	p.init, p.initPID = file, pid
+	p.built, _ = p.groups.processor()
 	asked := p.asked
 	_, unseen := readNames("/proc/" + strconv.Itoa(pid) + "/fd") // init hides from its like: who sees it sees all
 	p.sees = unseen == nil

@@ -52,8 +52,9 @@ type process struct {
 	sees     bool        // what programs have open can be looked at from here
 	view     *os.File    // the workspace as init sees it (O_PATH); nil as long as init is
 	over     bool
-	running  bool // its program has begun
-	asked    bool // to end, by Kill
+	built    time.Duration // of the processor, that went into building the sandbox: it is not the program's
+	running  bool          // its program has begun
+	asked    bool          // to end, by Kill
 	limit    *sandbox.Limit
 	ended    *sandbox.Ended
 	env      []string // of the sandbox's program
@@ -374,8 +375,11 @@ func (p *process) watch() {
 		if refused := p.groups.forksRefused(); refused > 0 {
 			p.stop(p.processesLimit(moreRefused(refused)))
 		}
-		if used > p.limits.Processor {
-			p.stop(sandbox.OverProcessor(p.limits.Processor, used))
+		p.mu.Lock()
+		up, burnt := p.init != nil, used-p.built
+		p.mu.Unlock()
+		if up && burnt > p.limits.Processor {
+			p.stop(sandbox.OverProcessor(p.limits.Processor, burnt))
 		}
 	}
 }
