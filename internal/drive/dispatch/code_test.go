@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,15 @@ import (
 // coded takes the codes that trials are confirmed with, and confirms none.
 type coded struct {
 	dispatch.Changes
-	codes []string
+	codes     []string
+	meanwhile func() // at the first code; nil = nothing
 }
 
 func (c *coded) Confirm(_ context.Context, of id.Change, _ audit.Actor, code string) error {
 	c.codes = append(c.codes, code)
+	if len(c.codes) == 1 && c.meanwhile != nil {
+		c.meanwhile()
+	}
 	return problem.Errorf(problem.Refused, "sallyport confirm "+string(of), "that is not its code; 4 tries are left")
 }
 
@@ -92,6 +97,24 @@ func TestTheCodeOfAHostTrialDecidesInWordsAndIsKeptNowhere(t *testing.T) {
 		}
 		if len(spy.codes) != 1 {
 			t.Errorf("others tried a code, too: %q", spy.codes)
+		}
+
+		s.end()
+		next := &coded{Changes: s.control}
+		parts := s.d.Parts
+		parts.Changes = next
+		s.d = dispatch.New(parts)
+		ctx, end := context.WithCancel(gittest.Context(t))
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer end()
+		next.meanwhile = func() { // the next daemon finds the words, which its other half has just heard
+			running.Go(func() { _ = s.d.Run(ctx) })
+			synctest.Wait()
+		}
+		s.says("confirm " + plain)
+		if len(next.codes) != 1 || next.codes[0] != plain {
+			t.Errorf("words that came while a daemon began were carried out with %q", next.codes)
 		}
 		noCodeIn(t, filepath.Dir(s.Repo), plain)
 	})

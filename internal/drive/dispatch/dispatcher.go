@@ -73,6 +73,7 @@ type Dispatcher struct {
 	died     map[id.Chat]bool     // whose session ended by itself, and none has begun since
 	uses     map[group.Folder]int // sessions that stand on what a group has written
 	told     map[string]time.Time // when a sender was last told of a cause (CH-902)
+	fresh    map[id.Message]bool  // words that decide and are this daemon's own to carry out; nil once an earlier one's are found
 	ending   sync.WaitGroup
 }
 
@@ -82,7 +83,8 @@ func New(p Parts) *Dispatcher {
 		p.AtOnce = AtOnceDefault
 	}
 	d := &Dispatcher{Parts: p, poke: make(chan struct{}, 1), began: time.Now(), workers: map[id.Chat]*worker{},
-		renewals: map[id.Chat]*renewal{}, died: map[id.Chat]bool{}, uses: map[group.Folder]int{}, told: map[string]time.Time{}}
+		renewals: map[id.Chat]*renewal{}, died: map[id.Chat]bool{}, uses: map[group.Folder]int{}, told: map[string]time.Time{},
+		fresh: map[id.Message]bool{}}
 	d.Only.poke = d.Poke
 	p.DB.Hear(d.heard)
 	return d

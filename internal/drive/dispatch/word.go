@@ -305,6 +305,11 @@ func (d decider) keep(ctx context.Context, tx store.Tx, chat conversation.Chat, 
 			in.Decides.Approval, in.Decides.Digest = asked.ID, string(asked.Digest)
 		}
 	}
+	d.mu.Lock()
+	if d.fresh != nil {
+		d.fresh[in.ID] = true
+	}
+	d.mu.Unlock()
 	return tx.PutIn(ctx, in)
 }
 
@@ -518,7 +523,8 @@ func done(what message.Decision) (text string, tell bool) {
 	return "What landed with " + string(what.Change) + " stays local.", true
 }
 
-// finishWords does what words had decided when an earlier daemon ended.
+// finishWords does what words had decided when an earlier daemon ended. What this one heard meanwhile is carried out by who heard it, who
+// knows the words as they were said: a code is not kept.
 func (d decider) finishWords(ctx context.Context) error {
 	var open []message.In
 	err := d.DB.Read(ctx, func(tx store.Tx) error {
@@ -533,7 +539,14 @@ func (d decider) finishWords(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.mu.Lock()
+	fresh := d.fresh
+	d.fresh = nil
+	d.mu.Unlock()
 	for _, m := range open {
+		if fresh[m.ID] {
+			continue
+		}
 		if _, err := d.carryOut(ctx, m, m.Text); err != nil {
 			return err
 		}
