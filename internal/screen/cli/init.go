@@ -121,7 +121,7 @@ func writeRules(a *app, cmd *cobra.Command, f initFlags) error {
 func repositoryTop(dir string) (string, error) {
 	root, err := top(dir)
 	if problem.KindOf(err) == problem.NotFound {
-		return "", problem.Errorf(problem.NotFound, "git init "+inert.Path(dir),
+		return "", problem.Errorf(problem.Usage, "git init "+inert.Path(dir),
 			"%q is in no git repository, and a %s belongs at the top of one", dir, config.RepositoryFile)
 	}
 	return root, err
