@@ -28,6 +28,29 @@ func TestAHeadEndsBetweenTwoCharacters(t *testing.T) {
 	}
 }
 
+func TestACutLeavesNoHalfOfAWord(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 3, ""},
+		{"one two", 7, "one two"},
+		{"key sk-0123456789abcdef", 16, "key …"},
+		{"key sk-0123456789abcdef", 7, "key …"}, // the cut is before the word
+		{"key\nsk-0123456789abcdef", 12, "key\n…"},
+		{"one two three", 10, "one two…"},                         // and at its end
+		{"\u5bc6\u7801\u662fabcdefgh", 14, "\u5bc6\u7801\u662f…"}, // a script without spaces
+		{"\u5bc6\u7801\u662f\u5bc6\u7801\u662f", 11, "\u5bc6\u7801…"},
+		{"abcdefgh", 6, "…"},
+		{"abcdefgh", 1, "…"},
+	} {
+		if got := inert.Cut(c.text, c.limit); got != c.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
+
 func TestTheCharacterOfWhichMoreIsToComeIsLeftOut(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                  "",

@@ -11,7 +11,7 @@
 // A backslash in a Line or a Block stands for itself, so that code stays
 // readable; only a Path is exact, both ways.
 //
-// Head and Whole cut a text between two characters, and make nothing harmless.
+// Head, Cut and Whole cut a text between two characters, and make nothing harmless.
 package inert
 
 import (

@@ -208,7 +208,7 @@ func (a *adapter) follow(ctx context.Context, cancel func(), done <-chan turnDon
 
 // off says why a turn failed in which a tool was used that is off (CH-097).
 func off(name string) string {
-	return fmt.Sprintf("the agent used the tool %q, which is off here", cut(inert.Line(name), 60))
+	return fmt.Sprintf("the agent used the tool %q, which is off here", inert.Cut(inert.Line(name), 60))
 }
 
 // patience is how long an interrupted turn has to end.

@@ -145,7 +145,7 @@ func (s *said) began(t agent.Tool) {
 	s.last++
 	c := agent.ToolCall{
 		Type: agent.ToolCallType, Turn: s.turn, ID: fmt.Sprintf("call-%d", s.last),
-		Kind: cut(inert.Line(t.Kind), 20), Title: cut(inert.Line(t.Title), agent.TitleBytesMax), TimeoutMS: max(0, t.Timeout.Milliseconds()),
+		Kind: inert.Cut(inert.Line(t.Kind), 20), Title: inert.Cut(inert.Line(t.Title), agent.TitleBytesMax), TimeoutMS: max(0, t.Timeout.Milliseconds()),
 	}
 	s.open[t.ID] = c
 	s.line(c)

@@ -88,14 +88,14 @@ func (s *shown) Ended(id string, failed bool) {
 // used shows a tool call as a line; it is called with mu held.
 func (s *shown) used(kind, title string) {
 	s.flush()
-	s.line("[" + cut(inert.Line(kind), 20) + "] " + cut(inert.Line(title), titleMax))
+	s.line("[" + inert.Cut(inert.Line(kind), 20) + "] " + inert.Cut(inert.Line(title), titleMax))
 }
 
 func (s *shown) Note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flush()
-	s.line(notePrefix + cut(inert.Line(text), titleMax*2))
+	s.line(notePrefix + inert.Cut(inert.Line(text), titleMax*2))
 }
 
 // words takes text as it comes, in pieces of any size, and shows every line once it is whole or long.
@@ -209,11 +209,11 @@ func (s *shown) aside(text string) {
 // end tells the host that a turn is over.
 func (s *shown) end(e agent.TurnEnd) {
 	e.Type = agent.TurnEndType
-	e.Reason = cut(e.Reason, reasonBytesMax)
-	e.Says = cut(inert.Block(strings.TrimSpace(e.Says), agent.SaysBytesMax), agent.SaysBytesMax)
+	e.Reason = inert.Cut(e.Reason, reasonBytesMax)
+	e.Says = inert.Cut(inert.Block(strings.TrimSpace(e.Says), agent.SaysBytesMax), agent.SaysBytesMax)
 	line, err := json.Marshal(e)
 	for err == nil && len(line) > endLineMax && e.Says != "" { // what is escaped grows
-		e.Says = cut(e.Says, len(e.Says)/2)
+		e.Says = inert.Cut(e.Says, len(e.Says)/2)
 		line, err = json.Marshal(e)
 	}
 	if err != nil {
@@ -237,14 +237,5 @@ func (s *shown) answer(a map[string]any) {
 	fmt.Fprintf(s.out, "%s\n", line)
 }
 
-// cut is at most limit bytes of a text, whole characters, and says that it was longer.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	const more = "…"
-	return inert.Head(s, limit-len(more)) + more
-}
-
 // oneLine is an error as one line for a person.
-func oneLine(err error) string { return cut(inert.Line(err.Error()), reasonBytesMax) }
+func oneLine(err error) string { return inert.Cut(inert.Line(err.Error()), reasonBytesMax) }

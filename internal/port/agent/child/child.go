@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"sallyport/internal/base/inert"
 )
 
 // Options say what to start. Argv[0] is an absolute path; the environment is this process's own with Env added.
@@ -152,14 +154,13 @@ func (c *Child) Fate() string {
 	return how
 }
 
+// lastWordsMax bounds in bytes what is said of a program's last line.
+const lastWordsMax = 300
+
 // Said is the last line that it wrote to its stderr, in short.
 func (c *Child) Said() string {
 	lines := strings.Split(strings.TrimSpace(c.said.String()), "\n")
-	last := strings.TrimSpace(lines[len(lines)-1])
-	if len(last) > 300 {
-		last = strings.ToValidUTF8(last[:300], "") + "…"
-	}
-	return last
+	return inert.Cut(strings.ToValidUTF8(strings.TrimSpace(lines[len(lines)-1]), "\uFFFD"), lastWordsMax)
 }
 
 // Signal sends a signal to the program alone.

@@ -197,11 +197,11 @@ func (r *report) begins(i item) {
 func (r *report) ends(i item) {
 	switch i.Type {
 	case "agent_message", "plan":
-		text := cut(i.Text, wordsMax)
-		r.says = cut(text, agent.SaysBytesMax)
+		text := inert.Cut(i.Text, wordsMax)
+		r.says = inert.Cut(text, agent.SaysBytesMax)
 		r.show.Say(strings.TrimRight(text, "\n") + "\n")
 	case "reasoning":
-		r.show.Think(strings.TrimRight(cut(i.Text, wordsMax), "\n") + "\n")
+		r.show.Think(strings.TrimRight(inert.Cut(i.Text, wordsMax), "\n") + "\n")
 	case "command_execution":
 		r.show.Ended(i.ID, i.Status == "failed" || i.Status == "declined")
 		if i.ExitCode != nil && *i.ExitCode != 0 {
@@ -277,12 +277,4 @@ func command(line string) string {
 }
 
 // brief is a text of codex as one short line.
-func brief(s string) string { return inert.Line(cut(strings.TrimSpace(s), wordyMost)) }
-
-// cut is at most limit bytes of a text.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
-}
+func brief(s string) string { return inert.Line(inert.Cut(strings.TrimSpace(s), wordyMost)) }
