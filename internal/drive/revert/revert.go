@@ -118,7 +118,7 @@ func (rs *Reverts) Compute(ctx context.Context, row change.Row) error {
 		return err
 	}
 	back := landing.Inverse(landed.Edits)
-	if err := rs.unmoved(ctx, host, r, back); err != nil {
+	if err := rs.unmoved(ctx, host, r, landed.NewCommit, back); err != nil {
 		return err
 	}
 	who := rs.Author
@@ -138,8 +138,9 @@ func (rs *Reverts) Compute(ctx context.Context, row change.Row) error {
 	return err
 }
 
-// unmoved refuses when a later commit has changed a path that would go back, and names what has to go back first.
-func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request, back []git.Edit) error {
+// unmoved refuses when a later commit has changed a path that would go back, and names what has to go back first; and when nothing of the
+// landing is on the branch any more.
+func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request, commit git.OID, back []git.Edit) error {
 	paths := make([]string, len(back))
 	for i, e := range back {
 		paths[i] = e.Path
@@ -149,7 +150,9 @@ func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request,
 		return err
 	}
 	var moved, named []string
+	undone := true
 	for i, e := range back {
+		undone = undone && found[i] == e.New
 		if found[i] != e.Old && !(e.Old.Absent() && found[i].Mode == git.Folder) {
 			moved = append(moved, e.Path)
 			named = append(named, fmt.Sprintf("%q", e.Path))
@@ -160,7 +163,20 @@ func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request,
 	}
 
 	in := "git -C " + inert.Path(r.Project.Top)
-	at, err := r.Project.Common(rs.Ops).LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
+	project := r.Project.Common(rs.Ops)
+	gone := func(why string) error {
+		return problem.Errorf(problem.Conflict, in+" log "+inert.Path(r.Branch), "there is nothing to roll back: "+why, commit, r.Reverts, r.Branch)
+	}
+	if undone {
+		return gone("what commit %.12[1]s of %[2]s changed is on %[3]s as it was before")
+	}
+	switch there, err := project.Contains(ctx, r.Head, commit); {
+	case err != nil:
+		return err
+	case !there:
+		return gone("commit %.12[1]s of %[2]s is not on %[3]s any more")
+	}
+	at, err := project.LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
 	if err != nil || at == "" {
 		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch),
 			"%s changed on %s after %s landed: rolling that back would undo a later commit too",
