@@ -147,6 +147,13 @@ func TestTheExitStatusSaysWhereAChangeCameToRest(t *testing.T) {
 	}
 }
 
+// landedBefore is a change of which its branch had all when it was to land.
+func landedBefore() api.Detail {
+	d := finalized()
+	d.Landing.Head = d.Landing.Commit
+	return d
+}
+
 func TestRunFollowsAndTellsTheOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		detail   api.Detail
@@ -154,6 +161,7 @@ func TestRunFollowsAndTellsTheOutcome(t *testing.T) {
 		out, err string
 	}{
 		"landed":       {finalized(), exitDone, "landed on main as cafe01234567: 3 files, +12 -4", ""},
+		"nothing":      {landedBefore(), exitDone, "chg-00000001 ended: main has all of it already, as of cafe01234567, and nothing was landed\n", ""},
 		"way back":     {finalized(), exitDone, "roll back: sallyport rollback chg-00000001", ""},
 		"refused":      {failed(problem.Refused, `"x" breaks the rule forbidden_area`), exitRefused, "", `"x" breaks the rule forbidden_area`},
 		"agent failed": {failed(problem.AgentFailed, "exit status 9"), exitAgentFailed, "", "next: sallyport change log chg-00000001"},

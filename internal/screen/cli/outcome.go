@@ -104,6 +104,10 @@ func printLanded(a *app, s sheet, d api.Detail) {
 	} else if p != nil {
 		what = fmt.Sprintf(": %s, +%d -%d", count(p.Card.FilesTotal, "file"), p.Card.Added, p.Card.Removed)
 	}
+	if l := d.Landing; l.Commit == l.Head { // the same was landed meanwhile, or committed
+		s.line("%s %s: %s has all of it already, as of %s, and nothing was landed", c.ID, s.green("ended"), inert.Path(l.Branch), short(l.Commit))
+		return
+	}
 	s.line("%s %s on %s as %s%s", c.ID, s.green("landed"), inert.Path(d.Landing.Branch), short(d.Landing.Commit), what)
 	if l := d.Landing; l.Checked != "" && d.Proposal != nil && l.Tree != d.Proposal.Tree {
 		s.line("  %s had moved: the checks ran again, and passed, on what landed (tree %s)", inert.Path(l.Branch), short(l.Checked))
