@@ -109,7 +109,7 @@ func (s *supervisor) propose(ctx context.Context, c tool.Call) error {
 	said := change.Swap{Checkpoint: cp.ID, Commit: args.CommitSHA, Summary: s.Secrets.Redact(strings.TrimSpace(args.OverallSummary)),
 		Files: map[string]string{}}
 	for path, words := range args.PerFileSummaries {
-		said.Files[path] = s.Secrets.Redact(strings.TrimSpace(words))
+		said.Files[s.Secrets.Redact(path)] = s.Secrets.Redact(strings.TrimSpace(words))
 	}
 	by := audit.Actor{Kind: "agent", Name: string(s.run.Session.ID), UID: -1}
 	m := ledger.Move{By: by, Subject: string(cp.ID), Reason: request.FirstLine(said.Summary), Digests: map[string]string{"tree": string(cp.Tree)}}

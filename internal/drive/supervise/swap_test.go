@@ -31,7 +31,7 @@ const prompts = "template/runner/prompts/system.md"
 const planted = "ghp_" + "9fK2mQx7LbR4vTz1WcN8sYd3HjP6gUe5AoXi"
 
 var swap = tool.Swap{
-	PerFileSummaries: map[string]string{prompts: "greets by " + planted}, OverallSummary: "Greet people by name\n\nIt has " + planted, CommitSHA: "0123456",
+	PerFileSummaries: map[string]string{prompts: "greets by " + planted, "of " + planted: "no file"}, OverallSummary: "Greet people by name\n\nIt has " + planted, CommitSHA: "0123456",
 }
 
 // TestADevAgentProposesExactlyWhatStandsAndNothingAfterwards holds SM-042, SM-044, SM-050, SM-051, SM-062, SM-100 and law 2.
@@ -83,7 +83,8 @@ func TestADevAgentProposesExactlyWhatStandsAndNothingAfterwards(t *testing.T) {
 		if len(edits) != 1 || edits[0].Path != "groups/echo/runner/prompts/system.md" || string(d.Proposal.Base) != h.Git("rev-parse", "main") {
 			t.Errorf("it offers %+v upon %s", edits, d.Proposal.Base)
 		}
-		if s := d.Change.Swap; s.Summary != "Greet people by name\n\nIt has [secret: github-token]" || s.Files[prompts] != "greets by [secret: github-token]" {
+		if s := d.Change.Swap; s.Summary != "Greet people by name\n\nIt has [secret: github-token]" || s.Files[prompts] != "greets by [secret: github-token]" ||
+			len(s.Files) != 2 || s.Files["of [secret: github-token]"] != "no file" {
 			t.Errorf("it says of it %+v", s)
 		}
 		if subject := d.Proposal.Card.Subject; subject != "swap chg-aaaaaaaa: Greet people by name" {
