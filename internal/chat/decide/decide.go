@@ -5,8 +5,9 @@
 // behind; with more behind a colon, before it alone. It counts for a card that was delivered in this conversation before it was said, as far
 // as its platform tells, and else before it was received; and if without digits the same words would have fitted another one too that is
 // open, or that has ended or opened within a minute, it is asked back and never guessed: who wrote it may not have seen yet which of them
-// still stood. Words that answer to a card where it stands are about that card alone. Words that decide nothing else are the name that a
-// card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
+// still stood. So it is while an agent's question is open that takes words of any kind, and with a number alone once an agent has said
+// something since the card was shown: who wrote it may have answered that. Words that answer to a card where it stands are about that card
+// alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
 // words are talk.
 package decide
 
@@ -26,6 +27,8 @@ const (
 	Told = 10 * time.Minute
 	// AskedFor is how long the next words of who was asked for a name are that name.
 	AskedFor = 10 * time.Minute
+	// WordsFor is how long the next words answer a question that takes words.
+	WordsFor = 10 * time.Minute
 	// NoName are the words of who was asked for a name and gives none after all.
 	NoName = "cancel"
 )
@@ -61,6 +64,8 @@ type Card struct {
 	Entitled  bool // who speaks may decide about it, now
 	Asks      Asks
 	Options   []Option   // of a promotion, a folder or a question; the others have their own
+	Words     bool       // of a question: it has no options, and any words answer it
+	Talked    bool       // an agent has said something in this conversation since it was delivered
 	Names     string     // key of the option that takes a name behind it, such as "create kitchen"; "" = none does
 	Asked     *time.Time // who speaks was asked for that name alone, and has not said it; nil = they were not
 	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084); of a trial: it is confirmed with its code (SM-923)
@@ -86,6 +91,7 @@ const (
 	Choose   Does = "choose" // Answer.Option
 	Name     Does = "name"   // Answer.Option is the name that was said
 	Leave    Does = "leave"  // no name is said after all
+	Reply    Does = "reply"  // Answer.Option is what was said, to a question that takes words
 )
 
 // Kind is what becomes of words.
@@ -159,12 +165,49 @@ func among(w Word, text string, cards []Card) Verdict {
 	case len(open) == 0:
 		return ended(w, text, over)
 	}
-	missed := missed(w, open[0], over)
-	if len(open) > 1 || missed != nil || opening(w, unseen) {
-		return Verdict{Kind: Which, Fits: inOrder(cards, open, unseen), Missed: missed}
+	missed, asked := missed(w, open[0], over), asked(w, text, cards)
+	if len(open) > 1 || missed != nil || opening(w, unseen) || open[0].doubted(text, asked) {
+		return Verdict{Kind: Which, Fits: inOrder(cards, open, unseen, asked), Missed: missed}
 	}
 	return open[0].verdict()
 }
+
+// doubted reports whether words that fit this card of the host's alone may have answered an agent. A no in words is taken at once: nobody is
+// harmed by one that was not meant (SM-123). Nobody answers an agent with the code of a trial.
+func (a Answer) doubted(text string, asked []Answer) bool {
+	_, coded := Code(text)
+	switch {
+	case a.Card.Asks == Question || coded:
+		return false
+	case IsNumber(text):
+		return len(asked) > 0 || a.Card.Talked
+	}
+	return len(asked) > 0 && a.Does != Refuse && a.Does != RollBack
+}
+
+// IsNumber reports whether words are a number and nothing else.
+func IsNumber(text string) bool {
+	text = strings.TrimSpace(text)
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}
+
+// asked is what words are to the newest question that takes any; none if none is open that was asked of late.
+func asked(w Word, text string, cards []Card) []Answer {
+	for _, c := range slices.Backward(cards) {
+		if c.Words && c.open(w) && w.Received.Sub(c.Opened) < WordsFor {
+			return []Answer{c.reply(text)}
+		}
+	}
+	return nil
+}
+
+// open reports whether a card was there and waited when words came.
+func (c Card) open(w Word) bool {
+	return !c.Opened.After(w.Received) && (c.Ended == nil || c.Ended.After(w.Received))
+}
+
+// reply is what words are to a question that takes any.
+func (c Card) reply(text string) Answer { return Answer{Card: c, Does: Reply, Option: text} }
 
 // named says what words do that answer no card: the name that who speaks was asked for last (CH-067).
 func named(w Word, text string, cards []Card) Verdict {
@@ -231,9 +274,17 @@ func byName(w Word, text string, cards []Card) (Verdict, bool) {
 		if !named {
 			continue
 		}
+		if c.Words && c.open(w) && decides(rest, cards) { // other words with two digits before them are an answer whole
+			return c.reply(rest).verdict(), true
+		}
 		return c.take(w, rest)
 	}
 	return Verdict{}, false
+}
+
+// decides reports whether words fit a card of the host's.
+func decides(text string, cards []Card) bool {
+	return slices.ContainsFunc(cards, func(c Card) bool { _, ok := c.read(text); return ok && c.Asks != Question })
 }
 
 // onCard reads words that answer to a card where it stands, with its digits or without.
@@ -242,8 +293,12 @@ func onCard(w Word, text string, cards []Card) Verdict {
 		if c.ID != w.To {
 			continue
 		}
-		if rest, named := c.unnamed(text); named {
+		rest, named := c.unnamed(text)
+		if named && (!c.Words || decides(rest, cards)) {
 			text = rest
+		}
+		if c.Words && c.open(w) && text != "" {
+			return c.reply(text).verdict()
 		}
 		if v, ok := c.take(w, text); ok {
 			return v
@@ -414,6 +469,8 @@ func (a Answer) Words() string {
 		word += " CODE"
 	case a.Does == Name:
 		word = a.Card.Names + " " + a.Option
+	case a.Does == Reply:
+		word = a.Option
 	case a.Does == Rework, a.Does == Refuse && a.Option != "":
 		word += ": …"
 	}

@@ -45,6 +45,10 @@ func unseen(c *decide.Card) { c.Delivered = nil }
 func host(c *decide.Card)   { c.Host = true }
 func long(c *decide.Card)   { c.Elsewhere = true }
 func goesOn(c *decide.Card) { c.Reworks = true }
+func talked(c *decide.Card) { c.Talked = true }
+
+// inWords makes a question one that any words answer.
+func inWords(c *decide.Card) { c.Options, c.Words = nil, true }
 
 // say is a verdict in a line.
 func say(v decide.Verdict) string {
@@ -192,6 +196,34 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		{"confirm 20 20", "talk", []decide.Card{trial}},
 		{"20 confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, ended(time.Hour)), trial}}, // the digits came again
 
+		// What may have answered an agent is asked back, too: any words may, while its question takes them; a number may, after it said something.
+		{"approve", "which 10 approve or 40 approve", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"1", "which 10 approve or 40 1", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"2", "which 10 refuse or 40 2", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"CONFIRM HOST", "which 10 CONFIRM HOST or 40 CONFIRM HOST", []decide.Card{card(10, decide.Approval, host), card(40, decide.Question, inWords)}},
+		{"confirm", "which 20 confirm or 41 confirm", []decide.Card{trial, card(40, decide.Question, inWords), card(41, decide.Question, inWords)}},
+		{"2", "which 30 2 or 40 2", []decide.Card{promote, card(40, decide.Question, inWords)}},
+		{"refuse", "decided 10 refuse", []decide.Card{approval, card(40, decide.Question, inWords)}}, // a no is a no
+		{"rollback", "decided 20 rollback", []decide.Card{trial, card(40, decide.Question, inWords)}},
+		{"confirm ABCD-EFGH-JKLM", "decided 20 confirm", []decide.Card{card(20, decide.Trial, host), card(40, decide.Question, inWords)}},
+		{"10 approve", "decided 10 approve", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"40 approve", "decided 40 reply approve", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"approve 40", "decided 40 reply approve", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"40 minutes", "talk", []decide.Card{approval, card(40, decide.Question, inWords)}}, // and an answer whole
+		{"40 approve", "talk", []decide.Card{trial, card(40, decide.Question, inWords)}},    // so is what no card takes
+		{"40 approve", "talk", []decide.Card{approval, card(40, decide.Question, inWords, ended(time.Hour))}},
+		{"hello", "talk", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"1", "decided 41 choose 1", []decide.Card{card(40, decide.Question, inWords), card(41, decide.Question)}},
+		{"approve", "decided 10 approve", []decide.Card{approval, card(40, decide.Question, inWords, opened(10*time.Minute))}},
+		{"approve", "which 10 approve or 40 approve", []decide.Card{approval, card(40, decide.Question, inWords, opened(10*time.Minute-time.Second))}},
+		{"approve", "decided 10 approve", []decide.Card{approval, card(40, decide.Question, inWords, opened(-time.Second))}},
+		{"approve", "decided 10 approve", []decide.Card{approval, card(40, decide.Question, inWords, ended(time.Second))}},
+		{"1", "which 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
+		{"2", "which 20 rollback", []decide.Card{card(20, decide.Trial, talked)}},
+		{"10 1", "decided 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
+		{"approve", "decided 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
+		{"1", "decided 40 choose 1", []decide.Card{card(40, decide.Question, talked)}},
+
 		// It counts for what was delivered here before it was received.
 		{"confirm", "unseen 20 confirm", []decide.Card{card(20, decide.Trial, unseen)}},
 		{"confirm", "unseen 20 confirm", []decide.Card{card(20, decide.Trial, delivered(-time.Millisecond))}},
@@ -264,7 +296,8 @@ func TestWordsOfOthersAndWordsThatWereNotSaidHereAreTalk(t *testing.T) {
 func TestWordsThatAnswerToACardAreAboutItAlone(t *testing.T) {
 	not := func(c *decide.Card) { c.Entitled = false }
 	cards := []decide.Card{card(20, decide.Trial), card(21, decide.Trial, opened(time.Second)), card(22, decide.Trial, ended(time.Second)),
-		card(23, decide.Trial, unseen), card(24, decide.Trial, not), card(25, decide.Approval, host)}
+		card(23, decide.Trial, unseen), card(24, decide.Trial, not), card(25, decide.Approval, host),
+		card(27, decide.Question, inWords), card(28, decide.Question, inWords, ended(time.Hour)), card(29, decide.Question, inWords)}
 	for _, c := range []struct {
 		to   int
 		text string
@@ -273,6 +306,7 @@ func TestWordsThatAnswerToACardAreAboutItAlone(t *testing.T) {
 		{20, "confirm", "decided 20 confirm"}, {20, "2", "decided 20 rollback"}, {20, "20 confirm", "decided 20 confirm"}, {21, "confirm", "decided 21 confirm"},
 		{20, "21 confirm", "talk"}, {20, "approve", "talk"}, {20, "thanks", "talk"}, {22, "confirm", "over 22 confirm"}, {23, "confirm", "unseen 23 confirm"},
 		{24, "confirm", "talk"}, {25, "approve", "typed 25 approve"}, {25, "confirm", "talk"}, {26, "confirm", "talk"},
+		{27, "confirm", "decided 27 reply confirm"}, {27, "27 minutes", "decided 27 reply 27 minutes"}, {27, "27 confirm", "decided 27 reply confirm"}, {28, "confirm", "talk"}, {20, "confirm", "decided 20 confirm"},
 	} {
 		w := decide.Word{Text: c.text, Received: noon, To: card(c.to, decide.Trial).ID}
 		if got := strings.TrimSpace(say(decide.Decide(w, cards))); got != c.want {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"sallyport/internal/base/audit"
 	"sallyport/internal/base/id"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/chat/conversation"
+	"sallyport/internal/chat/decide"
 	"sallyport/internal/chat/message"
 	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/ledger"
@@ -19,12 +19,8 @@ import (
 	"sallyport/internal/who/question"
 )
 
-const (
-	// wordsFor is how long a person's next words answer a question that has no options.
-	wordsFor = 10 * time.Minute
-	// openMax is how many questions of one chat wait at the most.
-	openMax = 20
-)
+// openMax is how many questions of one chat wait at the most.
+const openMax = 20
 
 // ask puts an agent's question to the people of its conversation (CH-096): the card is a message, and the answer will be one.
 func (w *worker) ask(ctx context.Context, tx store.Tx, chat conversation.Chat, turn int, c tool.Call) (tool.Result, error) {
@@ -66,7 +62,7 @@ func (d *Dispatcher) answered(ctx context.Context, tx store.Tx, chat conversatio
 		}
 	}
 	last := open[len(open)-1]
-	if len(last.Options) > 0 || !last.Words || ledger.Now().Sub(last.Asked) > wordsFor {
+	if len(last.Options) > 0 || !last.Words || ledger.Now().Sub(last.Asked) > decide.WordsFor {
 		return q, "", false, nil
 	}
 	if may, err := (decider{d}).may(ctx, tx, last, s.By); err != nil || !may {

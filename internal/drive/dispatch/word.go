@@ -101,6 +101,11 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 		Text: s.Text, Received: s.at(intake), Quoted: to == "" && (s.Answers || s.Quote != prompt.Quote{}),
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
 	}
+	if decide.IsNumber(s.Text) {
+		if err := d.noteTalk(ctx, tx, cards, rows); err != nil {
+			return in, false, err
+		}
+	}
 	v := decide.Decide(w, cards)
 	switch {
 	case s.Card != "" || s.Asked != "":
@@ -239,7 +244,11 @@ func (d decider) settle(ctx context.Context, tx store.Tx, intake message.Intake,
 		return in, true, err
 	}
 
-	q, err := d.decide(ctx, tx, rows[card].Question, v.Answer.Option, s)
+	key := v.Answer.Option
+	if v.Answer.Does == decide.Reply {
+		key, s.Text = "", v.Answer.Option
+	}
+	q, err := d.decide(ctx, tx, rows[card].Question, key, s)
 	if err == nil {
 		in, err = d.tellAgent(ctx, tx, chat, intake.Seq, q, spoken(q), s)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"sallyport/internal/port/sandbox"
 	"sallyport/internal/rule/right"
 	"sallyport/internal/store"
+	"sallyport/internal/who/question"
 )
 
 // changing is a scene in which a change was asked for in a conversation, and waits for a person there.
@@ -454,6 +456,70 @@ func TestADecisionInWordsOutlivesTheDaemonAndIsDoneOnce(t *testing.T) {
 			t.Errorf("the audit log says %q", v)
 		}
 	})
+}
+
+// TestWordsThatMayHaveAnsweredAnAgentApproveNothing: an agent that asks for the word "approve", or lists two cities, has no change of its own
+// approved by the answer (SM-140).
+func TestWordsThatMayHaveAnsweredAnAgentApproveNothing(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.looks(t)
+		time.Sleep(2 * time.Minute)
+		var asked question.Question
+		var card, mine message.Out
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			cards, err := tx.Cards(ctx, s.conversation(ctx, tx), 10)
+			if err != nil {
+				return err
+			}
+			mine = cards[len(cards)-1]
+			asked = question.New(s.chat.Subject(), "Shall I book? Reply approve or refuse", nil, time.Now())
+			if err := question.Put(ctx, tx, asked); err != nil {
+				return err
+			}
+			card, err = tx.PutOut(ctx, message.Out{
+				ID: id.NewOut(), Chat: s.chat, Lane: message.Talk, Question: asked.ID, Card: message.CardQuestion, Text: asked.Text(), At: time.Now(),
+			})
+			return err
+		})
+		time.Sleep(time.Second)
+		want := fmt.Sprintf("Nothing is decided: that could mean more than one card. Reply one of these, with the card's number:\n"+
+			"`%d approve` approves %s: Greet people by name\n`%d approve` answers: Shall I book? Reply approve or refuse", mine.Digits, s.change, card.Digits)
+		if _, told := s.says("approve"); told != "notice: "+want {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		s.says(fmt.Sprintf("%d approve", card.Digits))
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			q, err := tx.Question(ctx, asked.ID)
+			if err == nil && (q.Answer == nil || q.Answer.Text != "approve") {
+				t.Errorf("the agent is answered %+v", q.Answer)
+			}
+			return err
+		})
+		s.Is(s.control, s.change, change.AwaitingApproval)
+
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			_, err := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: s.chat, Lane: message.Talk, Text: "Which city? 1. Paris 2. Rome", At: time.Now()})
+			return err
+		})
+		time.Sleep(2 * time.Minute)
+		want = fmt.Sprintf("notice: Nothing is decided: the assistant has said something since card %[1]d came, and you may have answered that. "+
+			"If you mean card %[1]d, reply with its number:\n`%[1]d approve` approves %[2]s: Greet people by name", mine.Digits, s.change)
+		if _, told := s.says("1"); told != want {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval)
+		s.says(fmt.Sprintf("%d 1", mine.Digits))
+		s.Asked(s.control, s.change)
+	})
+}
+
+// conversation is where the group's chat is.
+func (s *changing) conversation(ctx context.Context, tx store.Tx) id.Conversation {
+	chat, err := tx.Chat(ctx, s.chat)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return chat.Conversation
 }
 
 // A decision that another was faster with is told, with how to see what won.
