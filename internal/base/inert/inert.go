@@ -42,11 +42,19 @@ func Block(s string, limit int) string {
 
 // Short returns s as one line of at most limit bytes and an ellipsis, with each run of white space as one space.
 func Short(s string, limit int) string {
-	s = Line(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "))
+	s = joined(s)
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
+}
+
+// Brief is Short, cut as by Cut: for what an agent shows, of which nobody has taken the secrets out yet.
+func Brief(s string, limit int) string { return Cut(joined(s), limit) }
+
+// joined is a text as one line, with each run of white space as one space.
+func joined(s string) string {
+	return Line(strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " "))
 }
 
 // Command returns the words of a command as a shell takes them.

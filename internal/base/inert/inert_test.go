@@ -263,3 +263,11 @@ func TestAShortTextIsOneLineOfAtMostItsLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestABriefTextIsOneLineAndLeavesNoHalfOfAWord(t *testing.T) {
+	for in, want := range map[string]string{"a\n b": "a b", "the key  sk-0123456789abcdef": "the key …", "sk-0123456789abcdef": "…"} {
+		if got := inert.Brief(in, 15); got != want {
+			t.Errorf("Brief(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

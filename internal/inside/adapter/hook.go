@@ -80,7 +80,7 @@ func (h hooks) ask(ctx context.Context, a asked) (answered, error) {
 		}
 	}
 	if err != nil {
-		return answered{}, fmt.Errorf("the hook %s did not answer with one JSON object: %s", a.Hook, inert.Short(err.Error(), hookSaidMax))
+		return answered{}, fmt.Errorf("the hook %s did not answer with one JSON object: %s", a.Hook, inert.Brief(err.Error(), hookSaidMax))
 	}
 	return out, nil
 }
@@ -110,7 +110,7 @@ func (h hooks) run(ctx context.Context, a asked) ([]byte, error) {
 	case out.over:
 		return nil, fmt.Errorf("its answer has more than %d bytes", hookBytesMax)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay) && words != "":
-		return nil, fmt.Errorf("%w: %s", err, inert.Short(words, hookSaidMax))
+		return nil, fmt.Errorf("%w: %s", err, inert.Brief(words, hookSaidMax))
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
 		return nil, err
 	}

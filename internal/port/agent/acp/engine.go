@@ -69,7 +69,7 @@ func (t *talk) open(ctx context.Context, last string) error {
 	t.steering = hello.Meta.Steering.Supported
 	if last != "" && !t.at.Chat {
 		if err := t.requeue(); err != nil {
-			t.show.Note(inert.Short(err.Error(), saidBytesMax))
+			t.show.Note(inert.Brief(err.Error(), saidBytesMax))
 		}
 	}
 	got, err := t.begin(ctx, hello, last)

@@ -102,7 +102,7 @@ func explained(code int, said string) string {
 			code, _ = strconv.Atoi(m[1])
 		}
 	}
-	said = inert.Short(unwrapped(said), saidBytesMax)
+	said = inert.Brief(unwrapped(said), saidBytesMax)
 	low := strings.ToLower(said)
 	what := "the agent gave up"
 	switch {

@@ -44,7 +44,7 @@ func (t *talk) decide(r request) map[string]any {
 		}
 	}
 	c.refused, u.refused = true, true
-	t.show.Note("refused: " + c.kind + " " + inert.Short(c.title, saidBytesMax))
+	t.show.Note("refused: " + c.kind + " " + inert.Brief(c.title, saidBytesMax))
 	t.show.Ended(r.Call.Call, true)
 	if id, ok := once(r.Options, "reject_once"); ok {
 		return map[string]any{"outcome": "selected", "optionId": id}

@@ -159,7 +159,7 @@ func (t *talk) outcome(ctx context.Context, u *turn, a answer) (string, error) {
 	case "refusal":
 		return says, errors.New("the model refused to go on")
 	}
-	return says, fmt.Errorf("the agent ended its turn for a reason that sallyport does not know: %s", inert.Short(got.Reason, saidBytesMax))
+	return says, fmt.Errorf("the agent ended its turn for a reason that sallyport does not know: %s", inert.Brief(got.Reason, saidBytesMax))
 }
 
 // last is what the agent said last in a turn.

@@ -86,7 +86,7 @@ func (t *talk) hear(method string, params json.RawMessage) {
 			u.thread = codex.Thread.Type
 		}
 		if codex.Error.Message != "" && !codex.Error.WillRetry {
-			u.trouble = inert.Short(codex.Error.Message, saidBytesMax)
+			u.trouble = inert.Brief(codex.Error.Message, saidBytesMax)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (t *talk) say(u *turn, n update) {
 		u.says, u.over, u.message = u.says[:0], false, n.MessageID
 	}
 	if n.MessageID == "" {
-		u.stray = inert.Short(text, saidBytesMax)
+		u.stray = inert.Brief(text, saidBytesMax)
 	}
 	u.says = append(u.says, text...)
 	if over := len(u.says) - lastMax; over > 0 {
@@ -148,10 +148,10 @@ func (u *turn) call(n update) *call {
 		c.kind = n.Kind
 	}
 	if n.Title != "" {
-		c.title = inert.Short(n.Title, saidBytesMax)
+		c.title = inert.Brief(n.Title, saidBytesMax)
 	}
 	if name := n.Meta.Claude.Tool; name != "" {
-		c.name = inert.Short(name, saidBytesMax)
+		c.name = inert.Brief(name, saidBytesMax)
 	}
 	if limit := n.timeout(); limit > 0 {
 		c.timeout = limit
@@ -190,7 +190,7 @@ func (t *talk) plan(u *turn, n update) {
 		case "in_progress":
 			mark = "[>] "
 		}
-		b.WriteString(mark + inert.Short(e.Content, saidBytesMax) + "\n")
+		b.WriteString(mark + inert.Brief(e.Content, saidBytesMax) + "\n")
 	}
 	if text := b.String(); text != "" && text != u.plan {
 		u.plan = text

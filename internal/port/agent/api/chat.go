@@ -108,7 +108,7 @@ func (chat) stream(next func() (event, error), l listener) (reply, error) {
 		}
 		if v.Error != nil {
 			r := v.Error.fill(refusal{})
-			r.text = inert.Short(r.text, refusalBytesMax)
+			r.text = inert.Brief(r.text, refusalBytesMax)
 			return reply{}, r
 		}
 		if len(v.Choices) > 0 {

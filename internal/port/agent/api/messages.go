@@ -131,7 +131,7 @@ func (messages) stream(next func() (event, error), l listener) (reply, error) {
 			return m.done(why), nil
 		case "error":
 			r := v.Error.fill(refusal{})
-			r.text = inert.Short(r.text, refusalBytesMax)
+			r.text = inert.Brief(r.text, refusalBytesMax)
 			return reply{}, r
 		}
 	}

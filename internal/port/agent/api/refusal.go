@@ -78,7 +78,7 @@ func refused(status int, body []byte) refusal {
 	} else {
 		r.text = string(body) // a proxy's words
 	}
-	r.text = inert.Short(r.text, refusalBytesMax)
+	r.text = inert.Brief(r.text, refusalBytesMax)
 	return r
 }
 

@@ -108,7 +108,7 @@ func (responses) stream(next func() (event, error), l listener) (reply, error) {
 				failed = *v.Response.Error
 			}
 			r := failed.fill(refusal{})
-			r.text = inert.Short(r.text, refusalBytesMax)
+			r.text = inert.Brief(r.text, refusalBytesMax)
 			return reply{}, r
 		}
 	}
@@ -163,7 +163,7 @@ func (responses) whole(raw []byte) (reply, error) {
 	}
 	if v.Error != nil {
 		r := v.Error.fill(refusal{})
-		r.text = inert.Short(r.text, refusalBytesMax)
+		r.text = inert.Brief(r.text, refusalBytesMax)
 		return reply{}, r
 	}
 	m := newMaker(deaf)

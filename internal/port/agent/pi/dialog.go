@@ -22,12 +22,12 @@ func (t *talk) dialog(e event, kinds []string) {
 		if yes {
 			says = "yes"
 		}
-		t.show.Note("an extension asks " + inert.Short(e.Title, failureBytesMax) + " and is told " + says)
+		t.show.Note("an extension asks " + inert.Brief(e.Title, failureBytesMax) + " and is told " + says)
 	case "select", "input", "editor":
 		answer.Cancelled = true
-		t.show.Note("an extension asks " + inert.Short(e.Title, failureBytesMax) + "; no person can answer it, so the host cancels the question")
+		t.show.Note("an extension asks " + inert.Brief(e.Title, failureBytesMax) + "; no person can answer it, so the host cancels the question")
 	case "notify":
-		t.show.Note("an extension says: " + inert.Short(e.text(), failureBytesMax))
+		t.show.Note("an extension says: " + inert.Brief(e.text(), failureBytesMax))
 		return
 	default: // it only shows something
 		return

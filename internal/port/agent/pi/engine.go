@@ -228,7 +228,7 @@ func (t *talk) gone() error {
 	defer limit.Stop()
 	select {
 	case <-t.child.Done():
-		return errors.New("pi has ended: " + inert.Short(t.child.Fate(), failureBytesMax))
+		return errors.New("pi has ended: " + inert.Brief(t.child.Fate(), failureBytesMax))
 	case <-limit.C:
 		return errors.New("pi does not read what it is told")
 	}

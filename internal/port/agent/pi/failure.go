@@ -53,14 +53,14 @@ func failed(said string) error { return errors.New(explain(said)) }
 func plain(said string) string {
 	at := strings.IndexByte(said, '{')
 	if at < 0 {
-		return inert.Short(said, failureBytesMax)
+		return inert.Brief(said, failureBytesMax)
 	}
 	var body struct {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"`
 	}
 	if json.Unmarshal([]byte(said[at:]), &body) != nil {
-		return inert.Short(said, failureBytesMax)
+		return inert.Brief(said, failureBytesMax)
 	}
 	text := body.Message
 	var inner struct {
@@ -74,7 +74,7 @@ func plain(said string) string {
 		text = words
 	}
 	if text == "" {
-		return inert.Short(said, failureBytesMax)
+		return inert.Brief(said, failureBytesMax)
 	}
-	return inert.Short(strings.TrimSpace(said[:at])+" "+text, failureBytesMax)
+	return inert.Brief(strings.TrimSpace(said[:at])+" "+text, failureBytesMax)
 }

@@ -129,13 +129,13 @@ func (n *turn) hear(e event) {
 			n.again = againMax
 		}
 		if e.ErrorMessage != "" {
-			n.t.show.Note(inert.Short(e.ErrorMessage, failureBytesMax))
+			n.t.show.Note(inert.Brief(e.ErrorMessage, failureBytesMax))
 		}
 		n.ask()
 	case "extension_ui_request":
 		n.dialog(e)
 	case "extension_error":
-		n.t.show.Note("an extension failed: " + inert.Short(e.Error, failureBytesMax))
+		n.t.show.Note("an extension failed: " + inert.Brief(e.Error, failureBytesMax))
 	default:
 		n.work(e)
 	}
