@@ -48,9 +48,10 @@ func (h *Held) turn(v Value, by int) {
 	}
 	is := &heldNow{}
 	for p := range h.count {
-		is.plain = append(is.plain, p)
+		is.plain = append(is.plain, spellings(p)...)
 	}
 	slices.Sort(is.plain)
+	is.plain = slices.Compact(is.plain)
 	if len(is.plain) > 0 {
 		sum := sha256.Sum256([]byte(strings.Join(is.plain, "\x00")))
 		is.digest = " held " + hex.EncodeToString(sum[:])

@@ -1,8 +1,12 @@
 package secret
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
+
+	"sallyport/internal/base/inert"
 )
 
 // knownRule is the kind of a secret that the host knows.
@@ -40,11 +44,27 @@ func revealed(known []Value) []string {
 	var out []string
 	for _, v := range known {
 		if p := v.Reveal(); len(p) >= knownMin {
-			out = append(out, p)
+			out = append(out, spellings(p)...)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// spellings are a value as it is, and as logs, programs and JSON write it, who escape a part of it.
+func spellings(value string) []string {
+	quoted := strconv.Quote(value)
+	all := []string{value, quoted[1 : len(quoted)-1], inert.Line(value)}
+	for _, html := range []bool{false, true} {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(html)
+		if e.Encode(value) == nil {
+			text := strings.TrimSuffix(b.String(), "\n")
+			all = append(all, text[1:len(text)-1])
+		}
+	}
+	return all
 }
 
 // knownIn finds the secrets that the host knows.

@@ -2,8 +2,12 @@ package secret
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	"sallyport/internal/base/inert"
 )
 
 func TestWhatTheHostKnowsIsFoundWhateverItLooksLike(t *testing.T) {
@@ -33,5 +37,36 @@ func TestWhatTheHostKnowsIsFoundWhateverItLooksLike(t *testing.T) {
 	}
 	if other, _ := New(Config{}); other.Digest() != s.Digest() || other.cached == s.cached {
 		t.Error("a known secret is told by the digest, or not by the cache's key")
+	}
+}
+
+func TestWhatTheHostKnowsIsFoundAsLogsAndProgramsSpellIt(t *testing.T) {
+	plain := "Otter&4711" + "\"mellow\\\t<tail>"
+	held := &Held{}
+	s, err := New(Config{Held: held})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Hold(Hold(plain))
+	known, err := New(Config{Known: []Value{Hold(plain)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plainly strings.Builder
+	e := json.NewEncoder(&plainly)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(plain); err != nil {
+		t.Fatal(err)
+	}
+	escaped, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{plain, fmt.Sprintf("%q", plain), inert.Line(plain), plainly.String(), string(escaped)} {
+		for name, s := range map[string]*Scanner{"held": s, "known": known} {
+			if got := s.Redact("it is " + text + ", they say"); strings.Contains(got, "4711") || strings.Contains(got, "tail") {
+				t.Errorf("%s: %q becomes %q", name, text, got)
+			}
+		}
 	}
 }
