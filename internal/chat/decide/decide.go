@@ -7,8 +7,8 @@
 // open, or that has ended or opened within a minute, it is asked back and never guessed: who wrote it may not have seen yet which of them
 // still stood. So it is while an agent's question is open that takes words of any kind, and with a number alone once an agent has said
 // something since the card was shown: who wrote it may have answered that. Words that answer to a card where it stands are about that card
-// alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same
-// words are talk.
+// alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any
+// other quote, forwarded, edited or from a bot, the same words are talk.
 package decide
 
 import (
@@ -135,6 +135,25 @@ func Decide(w Word, cards []Card) Verdict {
 		return v
 	}
 	return named(w, text, cards)
+}
+
+// Nearly is what words that decide nothing would do to a card of the host's without what stands around them: a full stop, an exclamation
+// mark, quotes, or the digits of a card that is not there. They stay talk; who said them may have meant it. False if they are no such words.
+func Nearly(w Word, cards []Card) (a Answer, ok bool) {
+	text := strings.TrimSpace(w.Text)
+	bare := strings.TrimSpace(strings.Trim(text, "`'\"*_.!,? "))
+	if len(bare) > 3 && bare[2] == ' ' && IsNumber(bare[:2]) {
+		bare = strings.TrimSpace(bare[3:])
+	}
+	if bare == text || IsNumber(bare) {
+		return a, false
+	}
+	w.Text, w.To = bare, ""
+	v := Decide(w, cards)
+	if v.Kind != Decided && v.Kind != Typed || v.Answer.Card.Asks == Question || v.Answer.Does == Name {
+		return a, false
+	}
+	return v.Answer, true
 }
 
 // among says what words do that are an answer to one of the cards, or to more.

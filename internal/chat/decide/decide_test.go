@@ -292,6 +292,38 @@ func TestWordsOfOthersAndWordsThatWereNotSaidHereAreTalk(t *testing.T) {
 	}
 }
 
+// TestWordsThatNearlyDecideAreTalkAndTold: a trial runs out while its person believes to have said it.
+func TestWordsThatNearlyDecideAreTalkAndTold(t *testing.T) {
+	trial, approval := card(20, decide.Trial), card(10, decide.Approval)
+	for _, c := range []struct {
+		text  string
+		want  string
+		cards []decide.Card
+	}{
+		{"Confirm!", "20 confirm", []decide.Card{trial}},
+		{"`confirm`", "20 confirm", []decide.Card{trial}},
+		{"approve.", "10 approve", []decide.Card{approval, trial}},
+		{"\"Rollback\"", "20 rollback", []decide.Card{trial}},
+		{"17 approve", "10 approve", []decide.Card{approval}},
+		{"confirm!", "20 confirm CODE", []decide.Card{card(20, decide.Trial, host)}},
+		{"confirm", "", []decide.Card{trial}}, // it decides
+		{"1.", "", []decide.Card{approval}},
+		{"yes!", "", []decide.Card{trial}},
+		{"please confirm.", "", []decide.Card{trial}},
+		{"approve.", "", []decide.Card{card(40, decide.Question)}},
+		{"approve.", "", []decide.Card{approval, card(11, decide.Approval)}},
+		{"approve.", "", nil},
+	} {
+		w, said := decide.Word{Text: c.text, Received: noon}, ""
+		if a, ok := decide.Nearly(w, c.cards); ok {
+			said = a.Words()
+		}
+		if said != c.want {
+			t.Errorf("%q is nearly %q, want %q", c.text, said, c.want)
+		}
+	}
+}
+
 // Whoever answers to a card where it stands means that one: others that the words would fit are no matter, and its digits may be said too.
 func TestWordsThatAnswerToACardAreAboutItAlone(t *testing.T) {
 	not := func(c *decide.Card) { c.Entitled = false }

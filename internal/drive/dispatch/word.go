@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,7 +121,19 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 			v = decide.Verdict{Kind: decide.Over, Answer: decide.Answer{Does: decide.Rework}}
 		}
 	}
+	if near, is := decide.Nearly(w, cards); is && v.Kind == decide.Talk && !s.Brief {
+		return in, false, d.nearly(ctx, tx, near, rows[near.Card.ID])
+	}
 	return d.settle(ctx, tx, intake, v, rows, s)
+}
+
+// nearly tells who said words that are nearly those of a card that it still waits, and which they are.
+func (d decider) nearly(ctx context.Context, tx store.Tx, a decide.Answer, card message.Out) error {
+	title, err := d.title(ctx, tx, card)
+	if err != nil {
+		return err
+	}
+	return d.notice(ctx, tx, card.Chat, "Nothing is decided by that: card "+strconv.Itoa(card.Digits)+" still waits.\n`"+a.Words()+"` "+meaning(a, card)+": "+title)
 }
 
 // underWay is the card that a change will have which was asked for in a conversation, and which somebody could refuse there; false if none is

@@ -513,6 +513,25 @@ func TestWordsThatMayHaveAnsweredAnAgentApproveNothing(t *testing.T) {
 	})
 }
 
+// TestWordsThatNearlyDecideAreToldToBeNone: the agent hears them, and who said them hears what the card takes.
+func TestWordsThatNearlyDecideAreToldToBeNone(t *testing.T) {
+	asksThere(t, right.Group, func(t *testing.T, s *changing) {
+		s.looks(t)
+		var card message.Out
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			cards, err := tx.Cards(ctx, s.conversation(ctx, tx), 10)
+			card = cards[len(cards)-1]
+			return err
+		})
+		m, _ := s.says("Approve!")
+		want := fmt.Sprintf("notice: Nothing is decided by that: card %[1]d still waits.\n`%[1]d approve` approves %[2]s: Greet people by name", card.Digits, s.change)
+		if m.Decides != nil || drivetest.Count(s.sent(s.chat), want) != 1 {
+			t.Errorf("it decides %+v; told %q, not %q", m.Decides, s.sent(s.chat), want)
+		}
+		s.Is(s.control, s.change, change.AwaitingApproval)
+	})
+}
+
 // conversation is where the group's chat is.
 func (s *changing) conversation(ctx context.Context, tx store.Tx) id.Conversation {
 	chat, err := tx.Chat(ctx, s.chat)
