@@ -46,6 +46,7 @@ func TestWhatIsNoAnswerHoldsUpNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		by     channeltest.Person
 		text   string
+		reply  bool // it answers to the question where it stands
 		heard  string
 		notice string
 	}{
@@ -53,6 +54,7 @@ func TestWhatIsNoAnswerHoldsUpNobody(t *testing.T) {
 		"a stranger's picture":    {by: bob, heard: "echo: "},
 		"the owner's picture":     {by: olga, heard: "echo: "},
 		"more than an answer has": {by: olga, text: strings.Repeat("x", question.TextBytesMax+1), notice: "Nothing is answered: "},
+		"a reply that has more":   {by: olga, text: strings.Repeat("x", question.TextBytesMax+1), reply: true, notice: "Nothing is answered: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, []string{"echo"}, func(t *testing.T, s *scene) {
@@ -64,7 +66,12 @@ func TestWhatIsNoAnswerHoldsUpNobody(t *testing.T) {
 				s.lives()
 				s.asks(at)
 
-				s.tells(c.by, c.text)
+				if c.reply {
+					s.platform.Say(t, channeltest.Saying{By: c.by, Place: at, Text: c.text, Quote: &channel.Quote{ID: s.newest(at).ID}})
+					synctest.Wait()
+				} else {
+					s.tells(c.by, c.text)
+				}
 				s.tells(cyd, "is anybody there?")
 				want := []string{"echo: is anybody there?"}
 				if c.heard != "" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,6 +99,15 @@ func TestTheCodeOfAHostTrialDecidesInWordsAndIsKeptNowhere(t *testing.T) {
 		if len(spy.codes) != 1 {
 			t.Errorf("others tried a code, too: %q", spy.codes)
 		}
+
+		q, card := s.asked("And the code?")
+		s.says(fmt.Sprintf("%d confirm %s", card.Digits, plain))
+		s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+			if q, err = tx.Question(ctx, q.ID); err == nil && (q.Answer == nil || q.Answer.Text != "confirm ••••") {
+				t.Errorf("an agent that asks for the code is told %+v", q.Answer)
+			}
+			return err
+		})
 
 		s.end()
 		next := &coded{Changes: s.control}

@@ -23,8 +23,8 @@ func (v Voices) Decide(ctx context.Context, tx store.Tx, where id.Conversation, 
 	return decider(v).words(ctx, tx, where, in, s)
 }
 
-// Hear puts words before the agent of a chat. What has no words, such as a picture, is talk. Words that are no answer to its question, such
-// as too long ones, are asked back: a platform that heard of an error would hand them over for ever.
+// Hear puts words before the agent of a chat. What has no words, such as a picture, is talk. Words that are no answer to its question are
+// asked back.
 func (v Voices) Hear(ctx context.Context, tx store.Tx, chat conversation.Chat, in message.Intake, s Said) (message.In, error) {
 	d := decider(v)
 	if strings.TrimSpace(s.Text) == "" {
@@ -32,7 +32,7 @@ func (v Voices) Hear(ctx context.Context, tx store.Tx, chat conversation.Chat, i
 	}
 	heard, err := d.talk(ctx, tx, chat, in, s)
 	if problem.KindOf(err) == problem.Usage {
-		return heard, d.notice(ctx, tx, chat.ID, "Nothing is answered: "+problem.Of(err).Text)
+		return heard, d.unanswered(ctx, tx, chat.ID, err)
 	}
 	return heard, err
 }

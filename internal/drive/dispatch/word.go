@@ -259,13 +259,21 @@ func (d decider) settle(ctx context.Context, tx store.Tx, intake message.Intake,
 
 	key := v.Answer.Option
 	if v.Answer.Does == decide.Reply {
-		key, s.Text = "", v.Answer.Option
+		key, s.Text = "", d.hush(v.Answer.Option)
 	}
 	q, err := d.decide(ctx, tx, rows[card].Question, key, s)
+	if problem.KindOf(err) == problem.Usage && !atTerminal(s.identity()) {
+		return in, true, d.unanswered(ctx, tx, chat.ID, err)
+	}
 	if err == nil {
 		in, err = d.tellAgent(ctx, tx, chat, intake.Seq, q, spoken(q), s)
 	}
 	return in, true, err
+}
+
+// unanswered tells that words are no answer, such as too long ones: a platform that heard of an error would hand them over for ever.
+func (d decider) unanswered(ctx context.Context, tx store.Tx, chat id.Chat, err error) error {
+	return d.notice(ctx, tx, chat, "Nothing is answered: "+problem.Of(err).Text)
 }
 
 // talk puts words before a group's agent.

@@ -464,24 +464,8 @@ func TestWordsThatMayHaveAnsweredAnAgentApproveNothing(t *testing.T) {
 	asksThere(t, right.Group, func(t *testing.T, s *changing) {
 		s.looks(t)
 		time.Sleep(2 * time.Minute)
-		var asked question.Question
-		var card, mine message.Out
-		s.Tx(func(ctx context.Context, tx store.Tx) error {
-			cards, err := tx.Cards(ctx, s.conversation(ctx, tx), 10)
-			if err != nil {
-				return err
-			}
-			mine = cards[len(cards)-1]
-			asked = question.New(s.chat.Subject(), "Shall I book? Reply approve or refuse", nil, time.Now())
-			if err := question.Put(ctx, tx, asked); err != nil {
-				return err
-			}
-			card, err = tx.PutOut(ctx, message.Out{
-				ID: id.NewOut(), Chat: s.chat, Lane: message.Talk, Question: asked.ID, Card: message.CardQuestion, Text: asked.Text(), At: time.Now(),
-			})
-			return err
-		})
-		time.Sleep(time.Second)
+		mine := s.card()
+		asked, card := s.asked("Shall I book? Reply approve or refuse")
 		want := fmt.Sprintf("Nothing is decided: that could mean more than one card. Reply one of these, with the card's number:\n"+
 			"`%d approve` approves %s: Greet people by name\n`%d approve` answers: Shall I book? Reply approve or refuse", mine.Digits, s.change, card.Digits)
 		if _, told := s.says("approve"); told != "notice: "+want {
@@ -517,12 +501,7 @@ func TestWordsThatMayHaveAnsweredAnAgentApproveNothing(t *testing.T) {
 func TestWordsThatNearlyDecideAreToldToBeNone(t *testing.T) {
 	asksThere(t, right.Group, func(t *testing.T, s *changing) {
 		s.looks(t)
-		var card message.Out
-		s.Tx(func(ctx context.Context, tx store.Tx) error {
-			cards, err := tx.Cards(ctx, s.conversation(ctx, tx), 10)
-			card = cards[len(cards)-1]
-			return err
-		})
+		card := s.card()
 		m, _ := s.says("Approve!")
 		want := fmt.Sprintf("notice: Nothing is decided by that: card %[1]d still waits.\n`%[1]d approve` approves %[2]s: Greet people by name", card.Digits, s.change)
 		if m.Decides != nil || drivetest.Count(s.sent(s.chat), want) != 1 {
@@ -532,13 +511,38 @@ func TestWordsThatNearlyDecideAreToldToBeNone(t *testing.T) {
 	})
 }
 
-// conversation is where the group's chat is.
-func (s *changing) conversation(ctx context.Context, tx store.Tx) id.Conversation {
-	chat, err := tx.Chat(ctx, s.chat)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	return chat.Conversation
+// card is the newest of the group's conversation.
+func (s *changing) card() (card message.Out) {
+	s.T.Helper()
+	s.Tx(func(ctx context.Context, tx store.Tx) error {
+		chat, err := tx.Chat(ctx, s.chat)
+		if err != nil {
+			return err
+		}
+		cards, err := tx.Cards(ctx, chat.Conversation, 10)
+		if err == nil {
+			card = cards[len(cards)-1]
+		}
+		return err
+	})
+	return card
+}
+
+// asked has the group's agent ask something that any words answer.
+func (s *changing) asked(title string) (q question.Question, card message.Out) {
+	s.T.Helper()
+	s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+		q = question.New(s.chat.Subject(), title, nil, time.Now())
+		if err := question.Put(ctx, tx, q); err != nil {
+			return err
+		}
+		card, err = tx.PutOut(ctx, message.Out{
+			ID: id.NewOut(), Chat: s.chat, Lane: message.Talk, Question: q.ID, Card: message.CardQuestion, Text: q.Text(), At: time.Now(),
+		})
+		return err
+	})
+	time.Sleep(time.Second)
+	return q, card
 }
 
 // A decision that another was faster with is told, with how to see what won.
