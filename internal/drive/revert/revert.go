@@ -170,12 +170,18 @@ func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request,
 	if undone {
 		return gone("what commit %.12[1]s of %[2]s changed is on %[3]s as it was before")
 	}
-	switch there, err := project.Contains(ctx, r.Head, commit); {
-	case err != nil:
+	known, err := project.Resolve(ctx, string(commit)+"^{commit}") // git may have forgotten it
+	there := false
+	if err == nil && known != "" {
+		there, err = project.Contains(ctx, r.Head, commit)
+	}
+	if err != nil {
 		return err
-	case !there:
+	}
+	if !there {
 		return gone("commit %.12[1]s of %[2]s is not on %[3]s any more")
 	}
+
 	at, err := project.LastChange(ctx, r.Head, moved[:min(len(moved), pathsAsked)])
 	if err != nil || at == "" {
 		return problem.Errorf(problem.Refused, in+" log "+inert.Path(r.Branch),

@@ -34,9 +34,10 @@ func TestARollbackThatWouldLoseALaterCommitNamesItAndWhatGoesBackFirst(t *testin
 // TestALandingThatIsNotThereAnyMoreIsNotRolledBackAndNobodyElsesCommitIsBlamed: a person has taken it back by themselves.
 func TestALandingThatIsNotThereAnyMoreIsNotRolledBackAndNobodyElsesCommitIsBlamed(t *testing.T) {
 	for how, c := range map[string]struct{ git, says string }{
-		"reset":    {"reset -q --hard HEAD~1", "what commit %.12s of %s changed is on main as it was before"},
-		"reverted": {"revert --no-edit HEAD", "what commit %.12s of %s changed is on main as it was before"},
-		"replaced": {"reset -q --hard HEAD~1", "commit %.12s of %s is not on main any more"},
+		"reset":     {"reset -q --hard HEAD~1", "what commit %.12s of %s changed is on main as it was before"},
+		"reverted":  {"revert --no-edit HEAD", "what commit %.12s of %s changed is on main as it was before"},
+		"replaced":  {"reset -q --hard HEAD~1", "commit %.12s of %s is not on main any more"},
+		"forgotten": {"reset -q --hard HEAD~1", "commit %.12s of %s is not on main any more"},
 	} {
 		t.Run(how, func(t *testing.T) {
 			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
@@ -46,8 +47,12 @@ func TestALandingThatIsNotThereAnyMoreIsNotRolledBackAndNobodyElsesCommitIsBlame
 				h.Yes(d, first)
 				commit := h.Git("rev-parse", "main")
 				h.Git(append([]string{"-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, strings.Fields(c.git)...)...)
-				if how == "replaced" {
+				if how == "replaced" || how == "forgotten" {
 					h.Commits("page.txt", "mine\n", "mine")
+				}
+				if how == "forgotten" {
+					h.Git("reflog", "expire", "--expire=now", "--all")
+					h.Git("gc", "-q", "--prune=now")
 				}
 				undo := h.Is(d, h.Undo(d, first, request.Yes), change.Failed)
 				want := "there is nothing to roll back: " + fmt.Sprintf(c.says, commit, first)
