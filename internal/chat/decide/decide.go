@@ -65,7 +65,7 @@ type Card struct {
 	Asks      Asks
 	Options   []Option   // of a promotion, a folder or a question; the others have their own
 	Words     bool       // of a question: it has no options, and any words answer it
-	Talked    bool       // an agent has said something in this conversation since it was delivered
+	Talked    bool       // an agent has said something in this conversation since it was delivered, whichever group it is of
 	Names     string     // key of the option that takes a name behind it, such as "create kitchen"; "" = none does
 	Asked     *time.Time // who speaks was asked for that name alone, and has not said it; nil = they were not
 	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084); of a trial: it is confirmed with its code (SM-923)
@@ -454,7 +454,7 @@ func missed(w Word, one Answer, over []Answer) *Answer {
 func ended(w Word, text string, over []Answer) Verdict {
 	for _, a := range slices.Backward(over) {
 		since := w.Received.Sub(*a.Card.Ended)
-		if a.Card.Asks != Question && (since < Beside || since < Told && strings.Trim(text, "0123456789") != "") {
+		if a.Card.Asks != Question && (since < Beside || since < Told && !IsNumber(text)) {
 			return Verdict{Kind: Over, Answer: a}
 		}
 	}

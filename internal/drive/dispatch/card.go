@@ -86,24 +86,17 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 }
 
 // noteTalk fills in which cards of the host's an agent has said something after, where somebody says a number: it may answer that.
-func (d decider) noteTalk(ctx context.Context, tx store.Tx, cards []decide.Card, rows map[id.Out]message.Out) error {
+func (d decider) noteTalk(ctx context.Context, tx store.Tx, cards []decide.Card) (err error) {
 	for i, c := range cards {
 		if c.Delivered == nil || c.Ended != nil || c.Asks == decide.Question {
 			continue
 		}
-		said, err := tx.NewestOuts(ctx, rows[c.ID].Chat, talkMax)
-		if err != nil {
+		if cards[i].Talked, err = tx.Talked(ctx, c.ID, *c.Delivered); err != nil {
 			return err
 		}
-		cards[i].Talked = slices.ContainsFunc(said, func(o message.Out) bool {
-			return o.Lane == message.Talk && o.Card == "" && o.At.After(*c.Delivered)
-		})
 	}
 	return nil
 }
-
-// talkMax is how many of the newest messages of a chat are looked at for one of an agent's.
-const talkMax = 100
 
 // askedForName says when somebody was asked for the name that a card of a chat takes (CH-067); nil if they were not, or have answered that.
 func askedForName(ctx context.Context, tx store.Tx, card message.Out, by audit.Actor) (*time.Time, error) {
@@ -227,7 +220,7 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 	case len(v.Fits) > 1:
 		b.WriteString("Nothing is decided: that could mean more than one card. Reply one of these, with the card's number:")
 	case v.Missed == nil:
-		fmt.Fprintf(&b, "Nothing is decided: the assistant has said something since card %[1]d came, and you may have answered that. If you mean card %[1]d, reply with its number:",
+		fmt.Fprintf(&b, "Nothing is decided: an assistant has said something since card %[1]d came, and you may have answered that. If you mean card %[1]d, reply with its number:",
 			v.Fits[0].Card.Digits)
 	default:
 		over := v.Missed.Card

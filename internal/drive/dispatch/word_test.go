@@ -486,7 +486,7 @@ func TestWordsThatMayHaveAnsweredAnAgentApproveNothing(t *testing.T) {
 			return err
 		})
 		time.Sleep(2 * time.Minute)
-		want = fmt.Sprintf("notice: Nothing is decided: the assistant has said something since card %[1]d came, and you may have answered that. "+
+		want = fmt.Sprintf("notice: Nothing is decided: an assistant has said something since card %[1]d came, and you may have answered that. "+
 			"If you mean card %[1]d, reply with its number:\n`%[1]d approve` approves %[2]s: Greet people by name", mine.Digits, s.change)
 		if _, told := s.says("1"); told != want {
 			t.Errorf("told %q, want %q", told, want)
