@@ -12,14 +12,24 @@ func (d Dir) LastChange(ctx context.Context, tip OID, paths []string) (OID, erro
 	return OID(strings.TrimSpace(string(out))), err
 }
 
-// Contains reports whether commit is tip or one of its ancestors.
+// Contains reports whether commit is tip or one of its ancestors. One that git has forgotten is neither; a tip that is not there is an error.
 func (d Dir) Contains(ctx context.Context, tip, commit OID) (bool, error) {
 	_, err := d.Run(ctx, Cmd{Args: []string{"merge-base", "--is-ancestor", string(commit), string(tip)}})
 	var f *Failure
-	if errors.As(err, &f) && f.Code == 1 {
+	switch {
+	case !errors.As(err, &f):
+		return err == nil, err
+	case f.Code == 1:
 		return false, nil
 	}
-	return err == nil, err
+	known, e := d.Resolve(ctx, string(commit))
+	if e != nil || known != "" {
+		return false, errors.Join(err, e)
+	}
+	if known, e = d.Resolve(ctx, string(tip)); e == nil && known != "" {
+		return false, nil
+	}
+	return false, errors.Join(err, e)
 }
 
 // LastAdded returns the newest commit, from tip along first parents, in which a path came to be; "" if it did in none.

@@ -86,16 +86,22 @@ func TestContainsTellsAnAncestorFromAnotherAndFromOneThatIsMissing(t *testing.T)
 	write(t, filepath.Join(top, "a"), "B")
 	second := commit(t, top)
 	d := open(t, top)
+	forgotten := git.OID(strings.Repeat("1", 40))
 	for _, c := range []struct {
 		tip, commit git.OID
 		want        bool
-	}{{second, first, true}, {first, second, false}, {first, first, true}} {
+	}{{second, first, true}, {first, second, false}, {first, first, true}, {first, forgotten, false}} {
 		if got, err := d.Contains(t.Context(), c.tip, c.commit); err != nil || got != c.want {
 			t.Errorf("contains: %v, %v", got, err)
 		}
 	}
-	if _, err := d.Contains(t.Context(), first, git.OID(strings.Repeat("1", 40))); err == nil {
-		t.Error("an object that is missing is an error, not a no")
+	for _, of := range []git.OID{first, forgotten} {
+		if in, err := d.Contains(t.Context(), forgotten, of); err == nil || in {
+			t.Errorf("a tip that is missing is an error, not a no: %v, %v", in, err)
+		}
+	}
+	if in, err := d.Contains(t.Context(), first, git.OID(run(t, top, "rev-parse", "HEAD:a"))); err == nil || in {
+		t.Errorf("what is no commit is an error, not a no: %v, %v", in, err)
 	}
 }
 

@@ -170,11 +170,7 @@ func (rs *Reverts) unmoved(ctx context.Context, host git.Dir, r request.Request,
 	if undone {
 		return gone("what commit %.12[1]s of %[2]s changed is on %[3]s as it was before")
 	}
-	known, err := project.Resolve(ctx, string(commit)+"^{commit}") // git may have forgotten it
-	there := false
-	if err == nil && known != "" {
-		there, err = project.Contains(ctx, r.Head, commit)
-	}
+	there, err := project.Contains(ctx, r.Head, commit)
 	if err != nil {
 		return err
 	}

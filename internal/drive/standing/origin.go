@@ -27,9 +27,6 @@ func (m merging) origin(ctx context.Context, p git.Project, head git.OID) (o gro
 		return o, nil, err
 	}
 	since := func(b brought) (bool, error) {
-		if known, err := d.Resolve(ctx, string(b.NewCommit)+"^{commit}"); err != nil || known == "" {
-			return false, err
-		}
 		if there, err := d.Contains(ctx, head, b.NewCommit); err != nil || !there {
 			return false, err
 		}

@@ -108,6 +108,23 @@ func TestEachPathThatFollowsAPersonsCommitIsLookedAt(t *testing.T) {
 	}
 }
 
+// TestALandingThatGitHasForgottenIsTakenBack: a person moved the branch to a commit of their own, and had git remove the one that landed.
+func TestALandingThatGitHasForgottenIsTakenBack(t *testing.T) {
+	r, o := plain(t)
+	j := stopped(t, o, "index:write")
+	unlockedByHand(t, r)
+	gitIn(t, r.Top, "", "update-ref", "refs/heads/main", string(r.approve(t, j.row.Head, map[string]blob{"theirs": text("t\n")})))
+	gitIn(t, r.Top, "", "reflog", "expire", "--expire=now", "--all")
+	gitIn(t, r.Top, "", "prune", "--expire=now")
+	recoverAll(t, j, disk.Ops{})
+	if j.row.State != landing.Undone {
+		t.Errorf("%s %q", j.row.State, j.row.Reason)
+	}
+	if raw, err := os.ReadFile(filepath.Join(r.Top, "a")); string(raw) != "a\n" {
+		t.Errorf("a holds %q, %v", raw, err)
+	}
+}
+
 // TestARecoveryThatCannotGoOnIsStrandedAndGoesOnLater: a git of the person's has the index, and it is left in peace.
 func TestARecoveryThatCannotGoOnIsStrandedAndGoesOnLater(t *testing.T) {
 	r, o := plain(t)
