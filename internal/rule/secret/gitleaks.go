@@ -10,7 +10,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/viper"
 	"github.com/zricethezav/gitleaks/v8/config"
-	"github.com/zricethezav/gitleaks/v8/detect"
 	"github.com/zricethezav/gitleaks/v8/logging"
 
 	"sallyport/internal/base/problem"
@@ -238,20 +237,4 @@ func extend(own, defaults *config.ViperConfig) {
 	}
 	own.Allowlists = append(own.Allowlists, defaults.Allowlists...)
 	own.Extend = config.Extend{}
-}
-
-// detector returns one that knows a single rule (and those it requires) and searches whatever it is given:
-// the sieve has seen to the keywords. What excuses a finding inline is ours to judge.
-func detector(cfg config.Config, rule config.Rule) *detect.Detector {
-	one := config.Config{Title: cfg.Title, Rules: map[string]config.Rule{}, Allowlists: cfg.Allowlists}
-	for _, required := range rule.RequiredRules {
-		r := cfg.Rules[required.RuleID]
-		r.SkipReport = true
-		one.Rules[r.RuleID] = r
-	}
-	rule.Keywords = nil
-	one.Rules[rule.RuleID] = rule
-	d := detect.NewDetector(one)
-	d.IgnoreGitleaksAllow = true
-	return d
 }

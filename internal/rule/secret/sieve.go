@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/zricethezav/gitleaks/v8/config"
-	"github.com/zricethezav/gitleaks/v8/detect"
 
 	"sallyport/internal/base/pattern"
 )
@@ -50,9 +49,9 @@ type rule struct {
 	path     *regexp.Regexp // the library's rule holds for such paths only
 	pathed   bool           // the library must be told the path
 
-	detector func() *detect.Detector // the library's rule, or
-	own      *ownRule                // ours
-	find     func() *regexp.Regexp   // the expression
+	detector func() *detector      // the library's rule, or
+	own      *ownRule              // ours
+	find     func() *regexp.Regexp // the expression
 }
 
 // hit is a finding that still knows the secret. It never leaves this package.
@@ -134,7 +133,7 @@ var ours = sync.OnceValue(func() []rule {
 
 // ofLibrary is a rule of the library. exact has it as it is, those that it requires, and what is allowed everywhere.
 func ofLibrary(id string, exact func() config.Config) rule {
-	r := rule{id: id, severity: Critical, detector: sync.OnceValue(func() *detect.Detector { return detector(exact(), exact().Rules[id]) })}
+	r := rule{id: id, severity: Critical, detector: sync.OnceValue(func() *detector { return newDetector(exact(), exact().Rules[id]) })}
 	if strings.Contains(strings.ToLower(id), "generic") {
 		r.severity = Error
 	}
@@ -356,7 +355,7 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 		}
 		before := lines.before(w.from)
 		raw := lineCounter{text: text[w.from:w.to]}
-		for _, f := range r.detector().DetectContext(ctx, detect.Fragment{Raw: raw.text, FilePath: path}) {
+		for _, f := range r.detector().find(ctx, path, raw.text) {
 			h := hit{rule: f.RuleID, severity: r.severity}
 			if !r.pathOnly {
 				h.line, h.last, h.secret = before+f.StartLine+1, before+f.EndLine+1, f.Secret

@@ -1,0 +1,64 @@
+package secret
+
+import (
+	"context"
+	"slices"
+
+	"github.com/zricethezav/gitleaks/v8/config"
+	"github.com/zricethezav/gitleaks/v8/detect"
+	"github.com/zricethezav/gitleaks/v8/report"
+)
+
+// detector finds what the library finds by a single rule. It is safe for several at once.
+type detector struct {
+	library *detect.Detector
+	lines   []*config.Allowlist // of whole lines: the library would look at each line anew for each secret that stands in it
+}
+
+// newDetector makes one that knows a rule, and those that it requires, and searches whatever it is given: the sieve has seen to the keywords.
+// What excuses a finding inline is ours to judge.
+func newDetector(cfg config.Config, rule config.Rule) *detector {
+	d := &detector{}
+	lists := cfg.Allowlists
+	if len(rule.RequiredRules) == 0 { // what another rule requires, the library judges by itself
+		d.lines = slices.DeleteFunc(slices.Concat(lists, rule.Allowlists), func(a *config.Allowlist) bool { return !ofLines(a) })
+		lists = slices.DeleteFunc(slices.Clone(lists), ofLines)
+		rule.Allowlists = slices.DeleteFunc(slices.Clone(rule.Allowlists), ofLines)
+	}
+	one := config.Config{Title: cfg.Title, Rules: map[string]config.Rule{}, Allowlists: lists}
+	for _, required := range rule.RequiredRules {
+		r := cfg.Rules[required.RuleID]
+		r.SkipReport = true
+		one.Rules[r.RuleID] = r
+	}
+	rule.Keywords = nil
+	one.Rules[rule.RuleID] = rule
+	d.library = detect.NewDetector(one)
+	d.library.IgnoreGitleaksAllow = true
+	return d
+}
+
+// ofLines reports whether a list allows a finding by nothing but its line, beside its path or words of it. The library looks at other ones
+// for a file or a commit as well.
+func ofLines(a *config.Allowlist) bool {
+	return a.RegexTarget == "line" && len(a.Regexes) > 0 && len(a.Commits) == 0 && (len(a.Paths) == 0 || a.MatchCondition == config.AllowlistMatchAnd)
+}
+
+// find returns what the library finds in a text.
+func (d *detector) find(ctx context.Context, path, text string) []report.Finding {
+	all := d.library.DetectContext(ctx, detect.Fragment{Raw: text, FilePath: path})
+	for _, a := range d.lines {
+		line, matches := "", false
+		all = slices.DeleteFunc(all, func(f report.Finding) bool {
+			if f.Line != line { // one line after the other: it is looked at once
+				line, matches = f.Line, a.RegexAllowed(f.Line)
+			}
+			word, _ := a.ContainsStopWord(f.Secret)
+			if a.MatchCondition == config.AllowlistMatchAnd {
+				return matches && (word || len(a.StopWords) == 0) && (len(a.Paths) == 0 || a.PathAllowed(path))
+			}
+			return matches || word
+		})
+	}
+	return all
+}
