@@ -12,18 +12,24 @@ import (
 // detector finds what the library finds by a single rule. It is safe for several at once.
 type detector struct {
 	library *detect.Detector
+	rule    string              // its name; the library knows it by nameless
 	lines   []*config.Allowlist // of whole lines: the library would look at each line anew for each secret that stands in it
 }
+
+// nameless is what the library knows a rule by that stands alone. Each finding of one that has "generic" in its name it would compare with all
+// others, in search of one by another rule.
+const nameless = "rule"
 
 // newDetector makes one that knows a rule, and those that it requires, and searches whatever it is given: the sieve has seen to the keywords.
 // What excuses a finding inline is ours to judge.
 func newDetector(cfg config.Config, rule config.Rule) *detector {
-	d := &detector{}
+	d := &detector{rule: rule.RuleID}
 	lists := cfg.Allowlists
 	if len(rule.RequiredRules) == 0 { // what another rule requires, the library judges by itself
 		d.lines = slices.DeleteFunc(slices.Concat(lists, rule.Allowlists), func(a *config.Allowlist) bool { return !ofLines(a) })
 		lists = slices.DeleteFunc(slices.Clone(lists), ofLines)
 		rule.Allowlists = slices.DeleteFunc(slices.Clone(rule.Allowlists), ofLines)
+		rule.RuleID = nameless
 	}
 	one := config.Config{Title: cfg.Title, Rules: map[string]config.Rule{}, Allowlists: lists}
 	for _, required := range rule.RequiredRules {
@@ -59,6 +65,9 @@ func (d *detector) find(ctx context.Context, path, text string) []report.Finding
 			}
 			return matches || word
 		})
+	}
+	for i := range all {
+		all[i].RuleID = d.rule
 	}
 	return all
 }
