@@ -37,7 +37,7 @@ const budgetsPatience = 5 * time.Second
 func (d *Daemon) checkMeasures() api.Check {
 	alerts := d.meter.Alerts()
 	if len(alerts) == 0 {
-		return api.Check{Name: "measures", OK: true, Detail: "no figure is over its limit"}
+		return api.Check{Name: "measures", OK: true, Detail: "no alert (sallyport stats)"}
 	}
 	detail := alerts[0].Text
 	if more := len(alerts) - 1; more > 0 {

@@ -97,6 +97,9 @@ func (b *brief) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+// tab is how wide code is set in where a terminal's own tab would not be counted.
+const tab = "    "
+
 // printShortDiff shows a change's diff below its card if it is short enough to be read at once. One that
 // cannot be had is what [d]iff is for, which says why.
 func printShortDiff(ctx context.Context, c *client.Client, s sheet, change string) {
@@ -108,7 +111,7 @@ func printShortDiff(ctx context.Context, c *client.Client, s sheet, change strin
 	}
 	s.line("")
 	for line := range strings.Lines(diff.String()) {
-		line = inert.Line(strings.TrimSuffix(line, "\n"))
+		line = inert.Line(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", tab))
 		switch {
 		case strings.HasPrefix(line, "index "): // two ids that nobody compares by eye
 		case columns(line)+len(agentMark) > s.width:

@@ -83,10 +83,10 @@ func TestARunThatAsksNobodySaysWhy(t *testing.T) {
 func TestAShortDiffIsShownWithTheCardAndNoLineOfItIsTakenForOurs(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, d.question = waiting()
-	d.stream = "--- a\n+++ b\n+added\x1b[2J\nchg-00000001 landed on main\n"
+	d.stream = "--- a\n+++ b\n+added\x1b[2J\n+\t\treturn\nchg-00000001 landed on main\n"
 	s := d.sit(t, "approve", "chg-00000001")
 	shown := s.see(`\[a\]pprove exactly this`)
-	if !strings.Contains(shown, "\r\n| chg-00000001 landed on main") || !strings.Contains(shown, `+added\x1b[2J`) {
+	if !strings.Contains(shown, "\r\n| chg-00000001 landed on main") || !strings.Contains(shown, `+added\x1b[2J`) || !strings.Contains(shown, "+        return") {
 		t.Errorf("shown: %q", shown)
 	}
 	s.press("l\n")

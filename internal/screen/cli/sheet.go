@@ -100,7 +100,7 @@ func (s sheet) broken(first, rest, text string, cut func(line string, room int) 
 	room := max(s.width-columns(rest)-1, 8) // one to spare: some terminals wrap when the last is written
 	prefix := first
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
-		line = strings.ReplaceAll(line, "\t", "    ")
+		line = strings.ReplaceAll(line, "\t", tab)
 		for more := true; more; prefix = rest {
 			var row string
 			if row, line = cut(line, room); line == "" {

@@ -62,7 +62,7 @@ func printStats(s sheet, v api.Stats) {
 		s.line("%s %s: %s  %s", s.red("ALERT"), inert.Line(a.Name), inert.Line(a.Text), s.dim("for "+duration(time.Duration(a.LastedMS)*time.Millisecond)))
 	}
 	if len(v.Alerts) == 0 {
-		s.line("no figure is over its limit")
+		s.line("no alert")
 	}
 	s.line("")
 	s.line("since this daemon started (sallyport daemon status):")

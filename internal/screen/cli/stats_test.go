@@ -49,7 +49,7 @@ func TestStatsShowsAlertsFirstAndEachMeasureAgainstWhatItIsHeldTo(t *testing.T) 
 		}
 	}
 	d.stats = api.Stats{}
-	if got := d.cli("stats"); !strings.HasPrefix(got.out, "no figure is over its limit\n") {
+	if got := d.cli("stats"); !strings.HasPrefix(got.out, "no alert\n") {
 		t.Errorf("out %q", got.out)
 	}
 }
