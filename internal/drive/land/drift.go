@@ -25,7 +25,12 @@ func (ls *Landings) wayOn(ctx context.Context, row change.Row, because error) er
 	}
 	r := row.Request
 	in := "git -C " + inert.Path(r.Project.Top)
-	if own, err := ls.ownWork(ctx, row, drift.Paths); err != nil {
+	host, err := ls.Workspaces.EnsureRepository(ctx, r.Project, r.Head, git.OID(row.Base))
+	var own []string
+	if err == nil {
+		own, err = ownWork(ctx, host, row, drift.Paths)
+	}
+	if err != nil {
 		ls.Log.Warn("whether a person's own edits are in the way could not be found out", "change", row.ID, "error", err)
 	} else if len(own) == len(drift.Paths) {
 		return problem.Case(landing.ErrDrift, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
@@ -53,11 +58,7 @@ func onward(row change.Row) (next, words string) {
 }
 
 // ownWork returns, as a shell takes them, the paths whose base was the person's uncommitted work.
-func (ls *Landings) ownWork(ctx context.Context, row change.Row, paths []string) ([]string, error) {
-	host, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project, row.Request.Head, git.OID(row.Base))
-	if err != nil {
-		return nil, err
-	}
+func ownWork(ctx context.Context, host git.Dir, row change.Row, paths []string) ([]string, error) {
 	if dirty, err := onUncommitted(ctx, host, row); err != nil || !dirty {
 		return nil, err
 	}

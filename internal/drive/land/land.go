@@ -415,10 +415,7 @@ func triesMax(because error) int {
 // reopen asks about the same tree again, on a card that says why it did not land (SM-110, SM-162).
 func (ls *Landings) reopen(ctx context.Context, tx store.Tx, p proposal.Proposal, because error) error {
 	p.Number, p.At = p.Number+1, ledger.Now()
-	p.Card.Note, p.Card.Drift, p.Card.Moved = problem.Of(because).Text, nil, nil
-	if errors.Is(because, landing.ErrDrift) {
-		p.Card.Drift = []string{p.Card.Note}
-	}
+	p.Card.Note, p.Card.Drift, p.Card.Moved = "it did not land: "+problem.Of(because).Text, nil, nil // what still is in the way, FindMoved finds
 	var red *redResult
 	if errors.As(because, &red) {
 		p.Card.Checks, p.Card.ChecksOn = red.results, &proposal.Ground{Head: red.Base, Tree: red.Tree}

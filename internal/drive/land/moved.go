@@ -229,9 +229,8 @@ const (
 	movedCommitsMax  = 1000
 )
 
-// movedSince says by what a branch has moved since the base of a change, nil if it has not, and which of the edits' paths are
-// otherwise there. It reads only.
-func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.Edit) (*proposal.Moved, []string, error) {
+// movedSince says by what a branch has moved since the base of a change, nil if it has not, and why an edit does not fit it. It reads only.
+func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.Edit) (m *proposal.Moved, drift []string, err error) {
 	if err := row.Request.Project.Plain(); err != nil {
 		return nil, nil, err
 	}
@@ -240,33 +239,60 @@ func (ls *Landings) movedSince(ctx context.Context, row change.Row, edits []git.
 		return nil, nil, err
 	}
 	from := row.Onto()
-	if dirty, err := onUncommitted(ctx, host, row); err != nil {
+	dirty, err := onUncommitted(ctx, host, row)
+	if err != nil {
 		return nil, nil, err
-	} else if dirty {
+	}
+	if dirty {
 		from = row.Request.Head // what was uncommitted then is no move of the branch
 	}
 	head, err := row.Request.Project.Common(ls.Ops).Resolve(ctx, "refs/heads/"+row.Request.Branch+"^{commit}")
-	if err != nil || head == "" || head == from {
+	if err != nil || head == "" || head == from && !dirty {
 		return nil, nil, err // a branch that is gone is the landing's to name
 	}
 	if _, err := ls.Workspaces.EnsureRepository(ctx, row.Request.Project, head, from); err != nil {
 		return nil, nil, err
 	}
+	if drift, err = inTheWay(ctx, host, row, head, edits); err != nil || head == from {
+		return nil, drift, err
+	}
+	m, err = moves(ctx, host, from, head)
+	return m, drift, err
+}
+
+// inTheWay says of each path that a commit has otherwise than the edits need it what that is.
+func inTheWay(ctx context.Context, host git.Dir, row change.Row, head git.OID, edits []git.Edit) (all []string, err error) {
+	paths, err := drifted(ctx, host, head, edits)
+	if err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	own, err := ownWork(ctx, host, row, paths)
+	for _, path := range paths {
+		why := fmt.Sprintf("%s changed on %s since the change began", inert.Path(path), row.Request.Branch)
+		if slices.Contains(own, inert.Path(path)) {
+			why = fmt.Sprintf("%s lacks your own uncommitted edits of %s, which the change stands on", row.Request.Branch, inert.Path(path))
+		}
+		all = append(all, why)
+	}
+	return all, err
+}
+
+// moves is what lies between two commits of a branch.
+func moves(ctx context.Context, host git.Dir, from, head git.OID) (*proposal.Moved, error) {
 	m := &proposal.Moved{Head: head}
 	if err := commitsSince(ctx, host, from, head, m); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	changed, err := host.Edits(ctx, from, head)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, e := range changed {
 		if m.PathsTotal++; len(m.Paths) < movedPathsMax {
 			m.Paths = append(m.Paths, e.Path)
 		}
 	}
-	drift, err := drifted(ctx, host, head, edits)
-	return m, drift, err
+	return m, nil
 }
 
 // commitsSince counts the commits that head has and from has not, and reads the newest ones' subjects.
@@ -320,29 +346,16 @@ func (ls *Landings) AddMoved(ctx context.Context, row change.Row, p *proposal.Pr
 	}
 }
 
-// FindMoved puts on a card what the branch has become since the base, in the place of what was found before. Why a landing was refused
-// stays there.
+// FindMoved puts on a card what the branch has become since the base, and what of that is in the way, in the place of what was found before.
 func (ls *Landings) FindMoved(ctx context.Context, row change.Row, p *proposal.Proposal) {
-	if !slices.Equal(p.Card.Drift, []string{p.Card.Note}) {
-		p.Card.Drift = p.Card.Drift[:0]
-	}
-	p.Card.Moved = nil
 	m, drift, err := ls.movedSince(ctx, row, p.Edits)
 	if err != nil {
 		if ctx.Err() == nil {
 			ls.Log.Warn("sallyport could not find out whether the branch has moved", "change", row.ID, "error", err)
 		}
-		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch,
-			problem.Of(err).Text))
-		return
+		m, drift = nil, []string{fmt.Sprintf("sallyport could not find out whether %s has moved: %s", row.Request.Branch, problem.Of(err).Text)}
 	}
-	p.Card.Moved = m
-	if len(p.Card.Drift) > 0 || m == nil {
-		return
-	}
-	for _, path := range drift {
-		p.Card.Drift = append(p.Card.Drift, fmt.Sprintf("%s changed on %s since the change began", inert.Path(path), row.Request.Branch))
-	}
+	p.Card.Moved, p.Card.Drift = m, drift
 }
 
 // ground is the commit that a change lands on as things are: the head of its branch, or its base where the branch is still to be made.

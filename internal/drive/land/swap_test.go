@@ -43,7 +43,7 @@ func TestASwapThatDoesNotFitItsBranchAnyMoreIsAskedForAnew(t *testing.T) {
 				h.Commits(s.file, s.text, "By hand")
 				a.Yes(c, chg)
 				d := a.Is(c, chg, change.AwaitingApproval)
-				if card := d.Proposal.Card; card.Note != d.Change.Reason || d.Change.Next != "sallyport chat echo" || strings.Contains(card.Note, "redo") || strings.Contains(card.Note, "change branch") ||
+				if card := d.Proposal.Card; card.Note != "it did not land: "+d.Change.Reason || d.Change.Next != "sallyport chat echo" || strings.Contains(card.Note, "redo") || strings.Contains(card.Note, "change branch") ||
 					!strings.HasSuffix(card.Note, "; refuse it, and ask for it anew in a conversation of the group echo") {
 					t.Errorf("its card says %q, next %q", card.Note, d.Change.Next)
 				}
