@@ -105,6 +105,20 @@ func TestAnAgentThatAnswersAViolationIsHeard(t *testing.T) {
 	})
 }
 
+func TestAnAnswerHoldsNoSecret(t *testing.T) {
+	const key = "ghp_wJ8rT2xKq9LmN4vB7cD1fG5hY3sA6zE0uPiO" // of nobody
+	synctest.Test(t, func(t *testing.T) {
+		s := speak(t, func(in *io.PipeReader, say func(string)) {
+			_, _ = bufio.NewReader(in).ReadString('\n')
+			say(ack("chk-1", "took "+key+" out"))
+		})
+		if d := s.Violated(t.Context(), broken); !d.Acknowledged || d.AgentResponse != "took [secret: github-token] out" {
+			t.Errorf("%+v", d)
+		}
+		s.over(t)
+	})
+}
+
 func TestAViolationWithoutAnAnswerIsSentThreeTimes(t *testing.T) {
 	for _, row := range []struct {
 		name     string
