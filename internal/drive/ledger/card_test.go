@@ -434,6 +434,8 @@ func TestWhatIsAskedAboutAFolderEndsWithItsChange(t *testing.T) {
 
 // What became of a swap is told to the people who asked for it, to their group's agent, and, if it did not go well, wakes the agent that made it (SM-110).
 func TestTheAgentsOfASwapHearHowItEnded(t *testing.T) {
+	called := alice
+	called.Name = planted
 	for name, c := range map[string]struct {
 		state  change.State
 		move   ledger.Move
@@ -445,6 +447,7 @@ func TestTheAgentsOfASwapHearHowItEnded(t *testing.T) {
 		"failed":              {change.Working, ledger.Move{Event: change.Fail, By: alice, Reason: "no disk"}, 1, "% has failed: no disk", true, request.Swap},
 		"refused":             {change.AwaitingApproval, ledger.Move{Event: change.Refused, By: alice, Reason: "no"}, 1, "alice refused %: no; nothing of it landed", true, request.Swap},
 		"cancelled":           {change.Working, ledger.Move{Event: change.Cancel, By: alice}, 1, "alice cancelled %; nothing of it landed", false, request.Swap},
+		"by a secret":         {change.Working, ledger.Move{Event: change.Cancel, By: called}, 1, "[secret: github-token] cancelled %; nothing of it landed", false, request.Swap},
 		"landed":              {change.Landing, ledger.Move{Event: change.Landed, By: alice}, 1, "% is landed and kept", false, request.Swap},
 		"held back":           {change.Landing, ledger.Move{Event: change.Held, By: alice, Reason: "it moved"}, 0, "% was not landed, and waits for a person again: it moved", true, request.Swap},
 		"taken back half-way": {change.Landing, ledger.Move{Event: change.Undone, By: alice, Reason: "it broke"}, 0, "% was not landed, and waits for a person again: it broke", true, request.Swap},
