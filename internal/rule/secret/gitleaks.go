@@ -81,6 +81,9 @@ func tighten(own, defaults *config.ViperConfig) (loose bool) {
 	}
 	kept := own.Rules[:0]
 	for _, r := range own.Rules {
+		if len(r.Required) > 0 { // it would find less, and compare all that the rules find with each other
+			loose, r.Required = true, nil
+		}
 		if known[r.ID] {
 			loose = true
 			if r.Regex == "" && r.Path == "" {

@@ -268,3 +268,24 @@ func TestAKeyThatComesLineByLineIsCaught(t *testing.T) {
 		t.Errorf("%d bytes: %.80q", out.Len(), out.String())
 	}
 }
+
+// TestAKeyThatBeginsInAnothersHeadersIsAPartOfIt: to read each on its own took time by the square of how many there are.
+func TestAKeyThatBeginsInAnothersHeadersIsAPartOfIt(t *testing.T) {
+	s, _ := scanners()
+	begin, end, line := "-----"+"BEGIN PRIVATE KEY"+"-----\n", "-----"+"END PRIVATE KEY-----", strings.Repeat("Qm9keQ", 10)+"\n"
+	for name, c := range map[string]struct {
+		text string
+		keys int
+	}{
+		"in its headers": {begin + "Comment: " + begin + line + line + end, 1},
+		"after a line":   {begin + line + "Comment: " + begin + line + end, 1},
+		"one by one":     {begin + line + end + "\n" + begin + line + end, 2},
+		"unfinished":     {begin + line + begin + line + end, 2},
+		"many headers":   {begin + strings.Repeat("Hash: SHA256\n", 30) + line + end, 1},
+	} {
+		got := s.Redact("a\n" + c.text + "\nz\n")
+		if strings.Contains(got, "Qm9k") || strings.Count(got, "[secret: private-key]") != c.keys || !strings.HasPrefix(got, "a\n[") || !strings.HasSuffix(got, "]\nz\n") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

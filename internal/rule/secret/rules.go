@@ -56,8 +56,11 @@ var (
 // keyBody returns where the key ends whose header ends at end: lines of base64 and the headers that PEM, PGP and PuTTY know,
 // also with the line breaks and quotes of program text between them.
 func keyBody(text string, end int) int {
-	const lineMin = 32
-	at, long := end, false
+	const (
+		lineMin    = 32
+		headersMax = 32 // one after the other: no format has so many
+	)
+	at, long, headers := end, false, 0
 	for at < len(text) {
 		next := at
 		for next < len(text) && strings.IndexByte(" \t\r\n\"'`+,;", text[next]) >= 0 {
@@ -71,8 +74,9 @@ func keyBody(text string, end int) int {
 		if m := keyEnd().FindString(rest); m != "" {
 			return next + len(m)
 		}
-		if m := keyHeader().FindString(rest); m != "" {
+		if m := keyHeader().FindString(rest); m != "" && headers < headersMax {
 			at = next + len(m)
+			headers++
 			continue
 		}
 		stop := next
@@ -83,7 +87,7 @@ func keyBody(text string, end int) int {
 		if n == 0 || (n < lineMin && !long) {
 			break
 		}
-		long = n >= lineMin
+		long, headers = n >= lineMin, 0
 		at, end = stop, stop
 	}
 	return end

@@ -379,8 +379,12 @@ func (r *rule) tryWindow(text string, w stretch) (found, cut bool) {
 
 func (r *rule) searchOwn(w stretch, lines *lineCounter) []hit {
 	var hits []hit
+	body := 0 // where that of the last hit ends
 	for _, m := range r.find().FindAllStringSubmatchIndex(lines.text[w.from:w.to], -1) {
 		from, to := w.from+m[0], w.from+m[1]
+		if from < body {
+			continue // it is a part of it
+		}
 		match := lines.text[from:to]
 		for i := 2; i < len(m); i += 2 {
 			if m[i] >= 0 {
@@ -394,6 +398,7 @@ func (r *rule) searchOwn(w stretch, lines *lineCounter) []hit {
 		line := lines.before(from) + 1
 		if r.own.body != nil {
 			to = r.own.body(lines.text, to)
+			body = to
 		}
 		hits = append(hits, hit{rule: r.id, severity: r.severity, line: line, last: line, at: from, secret: lines.text[from:to], own: true})
 	}

@@ -36,4 +36,10 @@ func TestARepositoryTightensAndDoesNotLoosen(t *testing.T) {
 	if got := rules(fs); err != nil || own.Loose() || !strings.Contains(got, "f:1:ours") || strings.Contains(got, "f:2:") {
 		t.Errorf("one rule more, with exceptions of its own: %s, loose %v, %v", got, own.Loose(), err)
 	}
+
+	pair := scanner(t, secret.Config{Toml: []byte("[[rules]]\nid='ours'\nregex='''qqq_[0-9]{10}'''\n[[rules.required]]\nid='other'\n[[rules]]\nid='other'\nregex='''rrr_[0-9]{10}'''\n")})
+	fs, err = pair.ScanBlob(t.Context(), blob("f", "qqq"+"_0123456789\n"))
+	if got := rules(fs); err != nil || !pair.Loose() || !strings.Contains(got, "f:1:ours") {
+		t.Errorf("one that counts only beside another: %s, loose %v, %v", got, pair.Loose(), err)
+	}
 }
