@@ -22,14 +22,15 @@ func (d Dir) Contains(ctx context.Context, tip, commit OID) (bool, error) {
 	case f.Code == 1:
 		return false, nil
 	}
-	known, e := d.Resolve(ctx, string(commit))
-	if e != nil || known != "" {
+	// A no is what a whole walk says: an object that is missing may be one of those between.
+	if known, e := d.Resolve(ctx, string(commit)); e != nil || known != "" {
 		return false, errors.Join(err, e)
 	}
-	if known, e = d.Resolve(ctx, string(tip)); e == nil && known != "" {
-		return false, nil
+	all, e := d.Run(ctx, Cmd{Args: []string{"rev-list", string(tip), "--"}})
+	if e != nil {
+		return false, errors.Join(err, e)
 	}
-	return false, errors.Join(err, e)
+	return strings.Contains("\n"+string(all), "\n"+string(commit)+"\n"), nil
 }
 
 // LastAdded returns the newest commit, from tip along first parents, in which a path came to be; "" if it did in none.

@@ -100,6 +100,14 @@ func TestContainsTellsAnAncestorFromAnotherAndFromOneThatIsMissing(t *testing.T)
 			t.Errorf("a tip that is missing is an error, not a no: %v, %v", in, err)
 		}
 	}
+	write(t, filepath.Join(top, "a"), "C")
+	third := commit(t, top)
+	if err := os.Remove(filepath.Join(top, ".git", "objects", string(second[:2]), string(second[2:]))); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := d.Contains(t.Context(), third, second); err == nil || in {
+		t.Errorf("what a broken object hides is an error, not a no: %v, %v", in, err)
+	}
 	if in, err := d.Contains(t.Context(), first, git.OID(run(t, top, "rev-parse", "HEAD:a"))); err == nil || in {
 		t.Errorf("what is no commit is an error, not a no: %v, %v", in, err)
 	}
