@@ -5,9 +5,10 @@
 // behind; with more behind a colon, before it alone. It counts for a card that was delivered in this conversation before it was said, as far
 // as its platform tells, and else before it was received; and if without digits the same words would have fitted another one too that is
 // open, or that has ended or opened within a minute, it is asked back and never guessed: who wrote it may not have seen yet which of them
-// still stood. So it is while an agent's question is open that takes words of any kind, and with a number alone once an agent has said
-// something since the card was shown: who wrote it may have answered that. Words that answer to a card where it stands are about that card
-// alone. Words that decide nothing else are the name that a card has just asked its reader for. From somebody who is not entitled, and in any
+// still stood. So it is while an agent's question is open that takes words of any kind, and with a number alone once an agent has said or
+// asked something since the card was written: who wrote it may have answered that. So may two numbers while such a question is open. Words
+// that answer to a card where it stands are about that card alone. Words that decide nothing else are the name that a card has just asked its
+// reader for. From somebody who is not entitled, and in any
 // other quote, forwarded, edited or from a bot, the same words are talk.
 package decide
 
@@ -65,7 +66,7 @@ type Card struct {
 	Asks      Asks
 	Options   []Option   // of a promotion, a folder or a question; the others have their own
 	Words     bool       // of a question: it has no options, and any words answer it
-	Talked    bool       // an agent has said something in this conversation since it was delivered, whichever group it is of
+	Talked    bool       // an agent has said or asked something in this conversation since it was written, whichever group it is of
 	Names     string     // key of the option that takes a name behind it, such as "create kitchen"; "" = none does
 	Asked     *time.Time // who speaks was asked for that name alone, and has not said it; nil = they were not
 	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084); of a trial: it is confirmed with its code (SM-923)
@@ -296,9 +297,22 @@ func byName(w Word, text string, cards []Card) (Verdict, bool) {
 		if c.Words && c.open(w) && decides(rest, cards) { // other words with two digits before them are an answer whole
 			return c.reply(rest).verdict(), true
 		}
+		if v, doubted := c.counted(w, text, rest, cards); doubted {
+			return v, true
+		}
 		return c.take(w, rest)
 	}
 	return Verdict{}, false
+}
+
+// counted asks back two numbers that fit a card of the host's and answer an agent's open question, too, such as a day and a month.
+func (c Card) counted(w Word, text, rest string, cards []Card) (Verdict, bool) {
+	a, ok := c.read(rest)
+	asked := asked(w, text, cards)
+	if !ok || c.Asks == Question || !IsNumber(rest) || len(asked) == 0 || !c.open(w) || !c.shown(w.Received) {
+		return Verdict{}, false
+	}
+	return Verdict{Kind: Which, Fits: inOrder(cards, []Answer{a}, asked)}, true
 }
 
 // decides reports whether words fit a card of the host's.

@@ -197,6 +197,12 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		{"20 confirm", "decided 20 confirm", []decide.Card{card(20, decide.Trial, ended(time.Hour)), trial}}, // the digits came again
 
 		// What may have answered an agent is asked back, too: any words may, while its question takes them; a number may, after it said something.
+		{"10 1", "which 10 approve or 40 10 1", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"10 1", "decided 10 approve", []decide.Card{approval, card(40, decide.Question, inWords, opened(decide.WordsFor))}},
+		{"10 1", "over 10 approve", []decide.Card{card(10, decide.Approval, ended(time.Second)), card(40, decide.Question, inWords)}},
+		{"10 1", "unseen 10 approve", []decide.Card{card(10, decide.Approval, unseen), card(40, decide.Question, inWords)}},
+		{"10 12", "talk", []decide.Card{approval, card(40, decide.Question, inWords)}},
+		{"10 approve", "decided 10 approve", []decide.Card{approval, card(40, decide.Question, inWords)}},
 		{"approve", "which 10 approve or 40 approve", []decide.Card{approval, card(40, decide.Question, inWords)}},
 		{"1", "which 10 approve or 40 1", []decide.Card{approval, card(40, decide.Question, inWords)}},
 		{"2", "which 10 refuse or 40 2", []decide.Card{approval, card(40, decide.Question, inWords)}},

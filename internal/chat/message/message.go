@@ -207,8 +207,8 @@ type Tx interface {
 	// and as many about all else, oldest first. Nothing that agents and strangers have asked pushes out what waits. Their digits are the
 	// conversation's own; what waits shares them with none.
 	Cards(ctx context.Context, in id.Conversation, limit int) ([]Out, error)
-	// Talked reports whether an agent has said something in the conversation of a card, whichever group it is of, after the card and a time.
-	Talked(ctx context.Context, card id.Out, since time.Time) (bool, error)
+	// Talked reports whether an agent has said or asked something in the conversation of a card after the card, whichever group it is of.
+	Talked(ctx context.Context, card id.Out) (bool, error)
 	// CardsAbout returns those about a change that ask something, oldest first.
 	CardsAbout(ctx context.Context, of id.Change) ([]Out, error)
 	// NoteDelivery writes down when somebody was told a card; the first time counts.

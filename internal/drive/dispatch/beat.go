@@ -76,7 +76,9 @@ func (b *beat) say(t agent.Text) {
 	if b.trying {
 		return
 	}
-	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: ledger.Now(), Kind: message.Said, Turn: b.turn, Text: t.Text})
+	now := ledger.Now()
+	b.d.speaking.note(b.chat, now)
+	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: now, Kind: message.Said, Turn: b.turn, Text: t.Text})
 }
 
 // hear hears what the agent's program printed: a thought is a sign of life too. That the host said something, that the adapter took it, and

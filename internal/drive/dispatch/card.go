@@ -86,14 +86,21 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 }
 
 // noteTalk fills in which cards of the host's an agent has said something after, where somebody says a number: it may answer that.
-func (d decider) noteTalk(ctx context.Context, tx store.Tx, cards []decide.Card) (err error) {
+// What an agent says in a turn that is under way is shown already, and is no message yet.
+func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card) error {
+	latest, err := d.speaking.latest(ctx, tx, where)
+	if err != nil {
+		return err
+	}
 	for i, c := range cards {
 		if c.Delivered == nil || c.Ended != nil || c.Asks == decide.Question {
 			continue
 		}
-		if cards[i].Talked, err = tx.Talked(ctx, c.ID, *c.Delivered); err != nil {
+		talked, err := tx.Talked(ctx, c.ID)
+		if err != nil {
 			return err
 		}
+		cards[i].Talked = talked || latest.After(c.Opened)
 	}
 	return nil
 }

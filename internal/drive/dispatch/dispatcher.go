@@ -67,6 +67,8 @@ type Dispatcher struct {
 	Only    only
 	shown   shown
 
+	speaking speaking
+
 	mu       sync.Mutex
 	workers  map[id.Chat]*worker
 	renewals map[id.Chat]*renewal // that no worker has taken up

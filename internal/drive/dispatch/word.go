@@ -96,7 +96,7 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
 	}
 	if decide.IsNumber(s.Text) {
-		if err := d.noteTalk(ctx, tx, cards); err != nil {
+		if err := d.noteTalk(ctx, tx, where, cards); err != nil {
 			return in, false, err
 		}
 	}

@@ -398,11 +398,11 @@ func (t messages) Cards(ctx context.Context, in id.Conversation, limit int) ([]m
 	return all, doing(err, "read what was asked in %q", in)
 }
 
-// Talked reports whether an agent has said something where a card stands, after it and a time.
-func (t messages) Talked(ctx context.Context, card id.Out, since time.Time) (talked bool, err error) {
+// Talked reports whether an agent has said or asked something where a card stands, after it.
+func (t messages) Talked(ctx context.Context, card id.Out) (talked bool, err error) {
 	_, err = t.one(ctx, `SELECT EXISTS (SELECT 1 FROM message_out AS c JOIN chat AS h ON h.conversation = c.conversation
-		JOIN message_out AS o ON o.chat = h.id AND o.seq > c.seq WHERE c.id = ? AND o.lane = 'talk' AND o.card = '' AND o.at > ?)`,
-		[]any{card, ms(since)}, &talked)
+		JOIN message_out AS o ON o.chat = h.id AND o.seq > c.seq WHERE c.id = ? AND o.lane = 'talk' AND o.card IN ('', 'question'))`,
+		[]any{card}, &talked)
 	return talked, doing(err, "read whether an agent has spoken after the card %q", card)
 }
 

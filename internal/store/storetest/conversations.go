@@ -427,34 +427,38 @@ func testCards(t *testing.T, s *suite) {
 	testTalked(t, s)
 }
 
-// testTalked holds that what any agent says where a card stands counts as said after it, and nothing that is said before, elsewhere or by the host.
+// testTalked holds that what any agent says or asks where a card stands counts once the card is there, and nothing that is said before,
+// elsewhere or by the host.
 func testTalked(t *testing.T, s *suite) {
 	c, beside, elsewhere := s.talks("1000/talked", "echo"), s.talks("1000/talked", "other"), s.talks("1000/quiet", "echo")
-	put := func(chat id.Chat, lane message.Lane, card message.Card, sec int) (o message.Out) {
+	put := func(chat id.Chat, lane message.Lane, card message.Card) (o message.Out) {
 		s.do(func(ctx context.Context, tx store.Tx) (err error) {
-			o, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat, Lane: lane, Card: card, Text: "?", At: at(sec)})
+			o, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat, Lane: lane, Card: card, Text: "?", At: at(5)})
 			return err
 		})
 		return o
 	}
-	put(beside.ID, message.Talk, "", 9) // before the card, whatever its clock says
-	card := put(c.ID, message.Notice, message.CardTrial, 1)
-	talked := func(since int, want bool) {
+	talked := func(after message.Out, want bool) {
+		t.Helper()
 		s.do(func(ctx context.Context, tx store.Tx) error {
-			got, err := tx.Talked(ctx, card.ID, at(since))
+			got, err := tx.Talked(ctx, after.ID)
 			s.same(got, want)
 			return err
 		})
 	}
-	put(c.ID, message.Notice, "", 5)
-	put(c.ID, message.Talk, message.CardQuestion, 5)
-	put(elsewhere.ID, message.Talk, "", 5)
-	talked(1, false)
-	put(beside.ID, message.Talk, "", 5)
-	talked(4, true)
-	talked(5, false)
-	put(c.ID, message.Talk, "", 6)
-	talked(5, true)
+	put(beside.ID, message.Talk, "")
+	card := put(c.ID, message.Notice, message.CardTrial)
+	put(c.ID, message.Notice, "")
+	put(c.ID, message.Talk, message.CardTrial)
+	put(elsewhere.ID, message.Talk, "")
+	talked(card, false)
+	put(beside.ID, message.Talk, "")
+	talked(card, true)
+
+	card = put(c.ID, message.Notice, message.CardApproval)
+	talked(card, false)
+	put(c.ID, message.Talk, message.CardQuestion)
+	talked(card, true)
 }
 
 // testOpenCards holds that no flood pushes a card of the host's out that waits, or takes its name; and that one which has its answer is
