@@ -11,6 +11,7 @@ import (
 	"sallyport/internal/drive/ledger"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
 	"sallyport/internal/path/trial"
 	"sallyport/internal/store"
 	"sallyport/internal/who/group"
@@ -39,7 +40,7 @@ func (c *Confirmer) takeBack(ctx context.Context, row change.Row, t trial.Trial)
 	release()
 	if err != nil {
 		c.Guard.Disarm(t.Landing)
-		return c.failWayBack(ctx, row, err)
+		return c.failWayBack(ctx, row, t, err)
 	}
 	ended, err := c.InTx(context.WithoutCancel(ctx), row, func(tx store.Tx, row *change.Row) error {
 		if err := ledger.Refresh(ctx, tx, row); err != nil {
@@ -99,14 +100,18 @@ func (c *Confirmer) finishWayBack(ctx context.Context, row change.Row, t *trial.
 }
 
 // failWayBack says loudly that a way back has failed; it is tried again with longer and longer pauses.
-func (c *Confirmer) failWayBack(ctx context.Context, row change.Row, because error) error {
+func (c *Confirmer) failWayBack(ctx context.Context, row change.Row, t trial.Trial, because error) error {
 	ctx = context.WithoutCancel(ctx)
 	p := problem.Of(because)
 	if p.Next == "" {
 		p.Next = "sallyport change show " + string(row.ID)
 	}
+	files := "leaves the new files as they stand"
+	if t.Restored || row.Request.Kind == request.Revert {
+		files = "ends that; the old files stay"
+	}
 	because = problem.Errorf(problem.Internal, p.Next,
-		"sallyport could not roll the change back, and tries again: %s (sallyport change cancel %s leaves the new files as they stand)", p.Text, row.ID)
+		"sallyport could not roll the change back, and tries again: %s (sallyport change cancel %s %s)", p.Text, row.ID, files)
 	if row.State == change.RollbackFailed {
 		return because
 	}

@@ -426,6 +426,9 @@ func TestWhatCannotBeTakenBackIsSaidLoudlyAndHealed(t *testing.T) {
 				if !strings.Contains(d.Change.Reason, says) || d.Change.Next == "" || d.Change.Attempts < 5 {
 					t.Errorf("it says %q, next %q, after %d attempts", d.Change.Reason, d.Change.Next, d.Change.Attempts)
 				}
+				if back := strings.Contains(d.Change.Reason, "ends that; the old files stay"); back != d.Trial.Restored || back != (name == "an old version that does not answer") {
+					t.Errorf("the old files are back: %t; it says %q", d.Trial.Restored, d.Change.Reason)
+				}
 				if n := len(s.Heard(ledger.NoteRollbackFailed)); n != 1 || len(s.Heard(ledger.NoteRolledBack)) != 0 {
 					t.Errorf("told %d times", n)
 				}
@@ -694,5 +697,29 @@ func TestAWayBackThatIsTriedAgainLeavesAnotherTrialAlone(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		h.Is(c, other, change.RolledBack)
 		h.Is(c, chg, change.RolledBack)
+	})
+}
+
+// TestWhoStopsARollbackWhoseFilesAreBackIsToldThatTheyAre: the old version alone does not answer.
+func TestWhoStopsARollbackWhoseFilesAreBackIsToldThatTheyAre(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		s := h.Serve()
+		c, _ := h.Daemon()
+		chg := h.Land(c, nil)
+		h.Asked(c, chg)
+		s.Set(func(s *drivetest.Service) {
+			s.Answers = func(string) error { return problem.Errorf(problem.Refused, "", "it is broken") }
+		})
+		if _, err := c.Rollback(gittest.Context(t), chg, h.By(), "no", request.Later); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		h.Is(c, chg, change.RollbackFailed)
+		if err := c.Cancel(gittest.Context(t), chg, h.By(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if d := h.Is(c, chg, change.Failed); !strings.HasSuffix(d.Change.Reason, "and the old files, which are back, remain") || h.Page() != "one\n" {
+			t.Errorf("it says %q, page %q", d.Change.Reason, h.Page())
+		}
 	})
 }

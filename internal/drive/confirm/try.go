@@ -357,7 +357,7 @@ func (c *Confirmer) comeUpHeld(ctx context.Context, row change.Row, t trial.Tria
 	}
 	release()
 	c.Guard.Disarm(t.Landing)
-	return c.failWayBack(ctx, row, fmt.Errorf("sallyport restored the old files, but the old version does not answer: %w", err))
+	return c.failWayBack(ctx, row, t, fmt.Errorf("sallyport restored the old files, but the old version does not answer: %w", err))
 }
 
 func (c *Confirmer) listenFor(change id.Change) <-chan struct{} {

@@ -8,6 +8,7 @@ import (
 	"sallyport/internal/path/approval"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/landing"
+	"sallyport/internal/path/request"
 	"sallyport/internal/store"
 )
 
@@ -72,11 +73,15 @@ func (l *Ledger) Withdraw(ctx context.Context, tx store.Tx, row *change.Row, eve
 			return err
 		}
 	}
-	return l.Move(ctx, tx, row, said.move(event, *row))
+	t, tried, err := tx.Trial(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	return l.Move(ctx, tx, row, said.move(event, *row, tried && t.Restored || row.Request.Kind == request.Revert))
 }
 
-// move is what a cancel writes.
-func (w Withdrawn) move(event change.Event, row change.Row) Move {
+// move is what a cancel writes; restored says that the files of what landed are the old ones again.
+func (w Withdrawn) move(event change.Event, row change.Row, restored bool) Move {
 	if event == change.Cancel {
 		next := w.next
 		if next == "" {
@@ -84,10 +89,13 @@ func (w Withdrawn) move(event change.Event, row change.Row) Move {
 		}
 		return Move{Event: change.Cancel, By: w.By, Verb: "cancelled", Reason: w.Reason, Next: next}
 	}
-	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s stopped the rollback, and the new files remain", w.By.Name)
-	if w.Reason != "" {
-		why = problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID),
-			"%s stopped the rollback (%s), and the new files remain", w.By.Name, w.Reason)
+	stopped, files := w.By.Name+" stopped the rollback", "and the new files remain"
+	if restored {
+		files = "and the old files, which are back, remain"
 	}
+	if w.Reason != "" {
+		stopped += " (" + w.Reason + ")"
+	}
+	why := problem.Errorf(problem.Refused, "sallyport change show "+string(row.ID), "%s, %s", stopped, files)
 	return Move{Event: change.GivenUp, By: w.By, Verb: "stopped the rollback", Because: why}
 }

@@ -46,9 +46,16 @@ func TestWhatACancelMeansDependsOnWhereAChangeStands(t *testing.T) {
 }
 
 func TestWhoGivesUpARollbackIsInTheLogAndItIsNotTriedAgain(t *testing.T) {
-	for reason, says := range map[string]string{"": "alice stopped the rollback, and", "I need it": "alice stopped the rollback (I need it), and"} {
+	for _, c := range []struct {
+		reason, says string
+		kind         request.Kind
+	}{
+		{"", "alice stopped the rollback, and the new files remain", request.Edit},
+		{"I need it", "alice stopped the rollback (I need it), and the new files remain", request.Edit},
+		{"", "alice stopped the rollback, and the old files, which are back, remain", request.Revert},
+	} {
 		b := open(t)
-		row := b.add(change.RollbackFailed)
+		row := b.add(change.RollbackFailed, func(r *change.Row) { r.Request.Kind = c.kind })
 		stuck := landing.Landing{ID: "lnd-00000001", Change: row.ID, State: landing.Journaled, Project: row.Request.Project, Branch: "main", Started: ledger.Now()}
 		b.do(func(tx store.Tx) error {
 			if err := tx.AddLanding(t.Context(), stuck); err != nil {
@@ -58,9 +65,9 @@ func TestWhoGivesUpARollbackIsInTheLogAndItIsNotTriedAgain(t *testing.T) {
 			return tx.CloseLanding(t.Context(), stuck)
 		})
 		b.do(func(tx store.Tx) error {
-			return b.Withdraw(t.Context(), tx, &row, change.GivenUp, ledger.Withdrawn{By: alice, Reason: reason})
+			return b.Withdraw(t.Context(), tx, &row, change.GivenUp, ledger.Withdrawn{By: alice, Reason: c.reason})
 		})
-		if at := b.row(row.ID); at.State != change.Failed || !strings.HasPrefix(at.Reason, says) {
+		if at := b.row(row.ID); at.State != change.Failed || at.Reason != c.says {
 			t.Errorf("it is %s: %q", at.State, at.Reason)
 		}
 		if l, ok, err := b.Landing(t.Context(), row.ID); err != nil || !ok || l.Unfinished() || l.State != landing.Stranded {

@@ -106,7 +106,12 @@ func printShortDiff(ctx context.Context, c *client.Client, s sheet, change strin
 	var diff brief
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // what is too long is not read to its end
-	if err := client.Copy(ctx, c, api.ChangeDiff, change, &diff); err != nil || diff.Len() == 0 {
+	err := client.Copy(ctx, c, api.ChangeDiff, change, &diff)
+	if errors.Is(err, errLong) {
+		s.line("")
+		s.line("the diff is long: d shows it")
+	}
+	if err != nil || diff.Len() == 0 {
 		return
 	}
 	s.line("")
@@ -115,7 +120,7 @@ func printShortDiff(ctx context.Context, c *client.Client, s sheet, change strin
 		switch {
 		case strings.HasPrefix(line, "index "): // two ids that nobody compares by eye
 		case columns(line)+len(agentMark) > s.width:
-			s.rows(agentMark, agentMark, line)
+			s.rows(agentMark, agentMark+inert.Onward, line) // no line of a diff begins so
 		case strings.HasPrefix(line, "+"):
 			s.line("%s%s", agentMark, s.green(line))
 		case strings.HasPrefix(line, "-"):

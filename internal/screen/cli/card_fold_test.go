@@ -83,18 +83,21 @@ func TestARunThatAsksNobodySaysWhy(t *testing.T) {
 func TestAShortDiffIsShownWithTheCardAndNoLineOfItIsTakenForOurs(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, d.question = waiting()
-	d.stream = "--- a\n+++ b\n+added\x1b[2J\n+\t\treturn\nchg-00000001 landed on main\n"
+	d.stream = "--- a\n+++ b\n+// " + strings.Repeat("word ", 60) + "\n+added\x1b[2J\n+\t\treturn\nchg-00000001 landed on main\n"
 	s := d.sit(t, "approve", "chg-00000001")
 	shown := s.see(`\[a\]pprove exactly this`)
 	if !strings.Contains(shown, "\r\n| chg-00000001 landed on main") || !strings.Contains(shown, `+added\x1b[2J`) || !strings.Contains(shown, "+        return") {
 		t.Errorf("shown: %q", shown)
+	}
+	if !strings.Contains(shown, "\r\n| … word ") || strings.Contains(shown, "\r\n| word") {
+		t.Errorf("what is left of a long line is taken for another: %q", shown)
 	}
 	s.press("l\n")
 	s.leaves()
 
 	d.stream = strings.Repeat("+line\n", diffAtOnce+1)
 	s = d.sit(t, "approve", "chg-00000001")
-	if shown := s.see(`\[a\]pprove exactly this`); strings.Contains(shown, "+line") {
+	if shown := s.see(`\[a\]pprove exactly this`); strings.Contains(shown, "+line") || !strings.Contains(shown, "the diff is long: d shows it") {
 		t.Errorf("a long diff is shown unasked: %q", shown)
 	}
 	s.press("l\n")

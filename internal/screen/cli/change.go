@@ -185,7 +185,7 @@ checkpoint keeps what the agent had done: "sallyport resume IDENTITY" lets it go
 
 What has landed is not undone by this; "sallyport rollback" does that. A change that landed and
 could not be rolled back (rollback_failed) ends too: sallyport stops trying to roll it back, and
-the new files remain.
+its files remain as they are then, which the message names: the new ones, or the old ones.
 
 Exit status: 0 when it has ended so. If the change came to rest first, the status of that.`,
 		`  sallyport change cancel chg-1a2b3c4d --reason "no longer needed"`, oneChange, func(ctx context.Context, c *client.Client, words []string) error {

@@ -84,7 +84,7 @@ func printSwap(a *app, s sheet, c *api.Change) {
 	}
 	s.rows("  change    ", strings.Repeat(" ", 12), fmt.Sprintf("%s  %s: %s", c.ID, c.State, wish(*c)))
 	if c.Trial != nil {
-		s.line("            %s", trialLine(c.Trial))
+		s.line("            %s", trialLine(*c))
 	}
 	if !waitsForPerson(*c) {
 		s.line("  watch:    %s", a.command("sallyport change watch "+c.ID))

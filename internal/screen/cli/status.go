@@ -332,7 +332,7 @@ func printRow(s sheet, c api.Change) {
 		s.line("%s%s  %s", row, what, s.dim(where))
 	}
 	if c.State == api.InTrial && c.Trial != nil {
-		s.line("    %s", clip(trialLine(c.Trial), max(s.width-4, 60)))
+		s.line("    %s", clip(trialLine(c), max(s.width-4, 60)))
 	} else if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
 		s.line("    %s", clip(inert.Line(c.Reason), max(s.width-4, 60)))
 	}

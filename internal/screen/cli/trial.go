@@ -150,8 +150,9 @@ func confirmWith(c api.Change) string {
 	return "sallyport confirm " + c.ID
 }
 
-// trialLine says in one line how a trial stands.
-func trialLine(t *api.Trial) string {
+// trialLine says in one line how the trial of a change stands.
+func trialLine(c api.Change) string {
+	t := c.Trial
 	left := duration(t.Left().Truncate(time.Second)) + " left"
 	switch {
 	case t.Asks():
@@ -165,6 +166,9 @@ func trialLine(t *api.Trial) string {
 	}
 	if t.Say != "" { // it is over
 		return "was rolled back: " + inert.Line(t.Reason)
+	}
+	if api.Final(c.State) { // somebody has ended that
+		return "was to be rolled back: " + inert.Line(t.Reason)
 	}
 	return "is being rolled back: " + inert.Line(t.Reason)
 }
@@ -183,7 +187,7 @@ func printTrial(s sheet, c api.Change) {
 	if t.Probe != "" {
 		s.line("  probe:   %s", clip(inert.Line(t.Probe), 200))
 	}
-	what := trialLine(t)
+	what := trialLine(c)
 	if t.By != nil && t.At != nil {
 		end, why, told := strings.Cut(what, ": ")
 		what = fmt.Sprintf("%s by %s at %s", end, inert.Line(t.By.Name), t.At.Local().Format("15:04:05"))
