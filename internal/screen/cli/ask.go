@@ -50,6 +50,9 @@ func askApproval(ctx context.Context, a *app, c *client.Client, ref string, with
 		case err != nil:
 			return false, err
 		case later:
+			if now, err := client.Call(ctx, c, api.ApprovalShow, ref); err == nil && decidable(now) != nil { // somebody has answered meanwhile
+				return false, decidable(now)
+			}
 			printWaiting(a, a.sheet(a.Out), q.Approval.Change, &q.Proposal)
 			return false, nil
 		case decided:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
 	"sallyport/internal/door/client"
@@ -102,15 +103,15 @@ func (a *app) wholeWords(ctx context.Context, use string, words []string) ([]str
 	return append([]string{whole}, words[1:]...), nil
 }
 
-// only returns the one change that a command can be about: of several, that of the repository in which the person stands. None and
-// several are two answers.
+// only returns the one change that a command can be about: of several, that of the repository in which the person stands. One of another
+// repository is only looked at there; one of a group is meant anywhere. None and several are two answers.
 func (a *app) only(ctx context.Context, c *client.Client, verb string, states []string) (string, error) {
 	rows, err := client.Call(ctx, c, api.ChangeList, api.Filter{States: states, Limit: lookedUp})
 	if err != nil {
 		return "", err
 	}
-	where := ""
-	if near := ofHere(a, rows); len(rows) > 1 && len(near) > 0 {
+	where, here := "", here(a)
+	if near := ofHere(here, rows); len(rows) > 1 && len(near) > 0 {
 		rows, where = near, " of this repository"
 	}
 	rests := func(r api.Change) bool { return !slices.Contains(byItself, r.State) }
@@ -125,25 +126,41 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 		}
 		return "", problem.Errorf(problem.NotFound, "sallyport change list", "%s needs a change, and none is %s%s", verb, either(states), more)
 	case 1:
-		if !a.json {
-			fmt.Fprintf(a.Err, "%s %s\n", rows[0].ID, wish(rows[0]))
+		one, at := rows[0], ""
+		if one.Group == "" && one.Repo != here {
+			at = " (in " + inert.Path(one.Repo) + ")"
 		}
-		return rows[0].ID, nil
+		if at != "" && here != "" && !slices.Contains(onlyLook, verb) {
+			return "", problem.Errorf(problem.NotFound, "sallyport change show "+one.ID,
+				"no change of this repository is %s; to mean %s%s, name it", either(states), one.ID, at)
+		}
+		if !a.json {
+			fmt.Fprintf(a.Err, "%s %s%s\n", one.ID, wish(one), at)
+		}
+		return one.ID, nil
 	}
 	return "", problem.Errorf(problem.Usage, "sallyport status", "%d changes%s could be meant by %s; name one: %s", len(rows), where, verb, listed(rows))
 }
 
-// ofHere are those of the repository in which the person stands; none if they stand in no repository.
-func ofHere(a *app, rows []api.Change) (here []api.Change) {
+// here is the repository in which the person stands; "" if they stand in none.
+func here(a *app) string {
 	dir, err := a.Dir()
 	if err != nil {
-		return nil
+		return ""
 	}
 	at, err := top(dir)
 	if err != nil {
+		return ""
+	}
+	return at
+}
+
+// ofHere are those of a repository; none of "".
+func ofHere(here string, rows []api.Change) []api.Change {
+	if here == "" {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return r.Repo != at })
+	return slices.DeleteFunc(slices.Clone(rows), func(r api.Change) bool { return r.Repo != here })
 }
 
 // either joins the states of open changes in words.
@@ -207,6 +224,10 @@ func wholeID(ctx context.Context, c *client.Client, part string, approvals bool)
 	case 1:
 		return found[0], nil
 	}
-	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q begins %d ids: %s", part, len(found),
-		strings.Join(found[:min(len(found), namedMax)], ", "))
+	more := ""
+	if len(found) > namedMax {
+		more = fmt.Sprintf(", and %d more", len(found)-namedMax)
+	}
+	return "", problem.Errorf(problem.Usage, "sallyport change list", "%q begins %d ids: %s%s", part, len(found),
+		strings.Join(found[:min(len(found), namedMax)], ", "), more)
 }

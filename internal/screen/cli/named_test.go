@@ -57,6 +57,18 @@ func TestOfSeveralChangesThatOfTheRepositoryHereIsMeant(t *testing.T) {
 		}
 	}
 	d.detail.Change = api.Change{ID: "chg-00000001", State: api.AwaitingApproval, Repo: "/srv/other"}
+	if got := d.cli("refuse", "--reason", "no"); got.code != exitError || !strings.Contains(got.err, "no change of this repository is waiting for approval; to mean chg-00000001 (in /srv/other), name it") ||
+		strings.Contains(d.told(), "refuse ") {
+		t.Errorf("one of another repository is refused: %+v", got)
+	}
+	if got := d.cli("change", "diff"); !strings.HasPrefix(got.err, "chg-00000001  (in /srv/other)\n") {
+		t.Errorf("one of another repository is not looked at: %+v", got)
+	}
+	d.detail.Change.Group = "echo"
+	if got := d.cli("refuse", "--reason", "no"); !strings.HasPrefix(got.err, "chg-00000001 \n") {
+		t.Errorf("one of a group is not meant: %+v", got)
+	}
+	d.detail.Change.Group = ""
 	d.others = []api.Change{{ID: "chg-00000002", State: api.AwaitingApproval, Repo: "/srv/another"}}
 	if got := d.cli("refuse", "--reason", "no"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant") {
 		t.Errorf("none is of here: %+v", got)
@@ -120,7 +132,7 @@ func TestTheChangeOnTrialIsRolledBackAndTheOneUnderWayCancelledWithoutAnID(t *te
 			d.detail.Change.State = api.RolledBack
 		}
 	}
-	if got := d.cli("rollback"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-00000001 make the test pass\n") || !strings.Contains(d.told(), "rollback {") {
+	if got := d.cli("rollback"); got.code != exitDone || !strings.HasPrefix(got.err, "chg-00000001 make the test pass (in /repo)\n") || !strings.Contains(d.told(), "rollback {") {
 		t.Errorf("%+v, told %s", got, d.told())
 	}
 

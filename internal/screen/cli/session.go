@@ -33,6 +33,10 @@ one came. The sessions of changes are listed by "sallyport change show CHANGE".`
 			if err != nil || a.document(rows) {
 				return err
 			}
+			if len(rows) == 0 && group != "" {
+				fmt.Fprintf(a.Out, "nobody has talked with a group %s yet; those that there are: %s\n", inert.Path(group), a.command("sallyport group list"))
+				return nil
+			}
 			if len(rows) == 0 {
 				fmt.Fprintln(a.Out, "nobody has talked with a group yet")
 				return nil

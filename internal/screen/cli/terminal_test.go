@@ -396,3 +396,18 @@ func TestAtATerminalCheckpointsAreShownInPlaceUnlessTheyMatter(t *testing.T) {
 		t.Errorf("exit %d shown %q", code, shown)
 	}
 }
+
+// TestAPromptWhoseCardWasAnsweredElsewhereSaysSo and does not say that it still waits.
+func TestAPromptWhoseCardWasAnsweredElsewhereSaysSo(t *testing.T) {
+	d := newDaemon(t)
+	d.detail, d.question = waiting()
+	s := d.sit(t, "approve", "chg-00000001")
+	s.see(`\[a\]pprove exactly this`)
+	d.mu.Lock()
+	d.question.Approval.Decision = "refused"
+	d.mu.Unlock()
+	s.press("l\n")
+	if code := s.leaves(); code != exitError || !strings.Contains(s.seen(), "was answered already: refused") || strings.Contains(s.seen(), "waits for a person") {
+		t.Errorf("exit %d, %q", code, s.seen())
+	}
+}
