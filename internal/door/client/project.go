@@ -1,6 +1,7 @@
 package client
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -9,14 +10,15 @@ import (
 )
 
 // NoProject refuses a home that is a project of a person's: a git repository that sallyport has
-// not made. Its own homes have .state; a clone of one has the files that every home tracks, and what uninstall left of one
-// has sallyport.yaml, which no project has.
+// not made. Its own homes have .state; a clone of one has sallyport.yaml, and what uninstall left of one has that, if a person has
+// written in it, or groups: no project has either.
 func NoProject(home string) error {
 	there := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(home, name))
 		return err == nil
 	}
-	if !there(".git") || there(".state") || there("sallyport.yaml") {
+	groups, _ := fs.Glob(os.DirFS(home), "groups/*/runner/runner.yaml") // no error: the pattern is well-formed
+	if !there(".git") || there(".state") || there("sallyport.yaml") || len(groups) > 0 {
 		return nil
 	}
 	return problem.Errorf(problem.Usage, "cd "+inert.Path(home)+" && env -u SALLYPORT_HOME sallyport status",

@@ -19,10 +19,12 @@ func TestAProjectIsNoHome(t *testing.T) {
 		{[]string{".git", ".state"}, false},
 		{[]string{".git", "policy.yaml", "sallyport.yaml"}, false}, // a clone of a home
 		{[]string{".git", "sallyport.yaml"}, false},                // what uninstall left of one
+		{[]string{".git", "groups/ada/runner/runner.yaml"}, false}, // also where nobody had written in its settings
+		{[]string{".git", "groups/ada"}, true},
 	} {
 		home := t.TempDir()
 		for _, name := range test.has {
-			if err := os.Mkdir(filepath.Join(home, name), 0o700); err != nil {
+			if err := os.MkdirAll(filepath.Join(home, name), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}
