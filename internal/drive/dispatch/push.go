@@ -67,7 +67,7 @@ func (w *worker) join(ctx context.Context, t *turn) (more turn, err error) {
 	var taken []message.In
 	err = w.DB.InTx(ctx, func(tx store.Tx) error {
 		more, taken = turn{}, nil
-		rows, shown, err := more.gather(ctx, tx, w.chat.ID, ledger.Now())
+		rows, shown, err := more.gather(ctx, tx, w.chat.ID, ledger.Now(), t.counts())
 		if err != nil || len(shown) == 0 {
 			return err
 		}

@@ -3,13 +3,17 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sallyport/internal/base/git/gittest"
+	"sallyport/internal/base/id"
 	"sallyport/internal/chat/message"
+	"sallyport/internal/chat/prompt"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/port/tool"
 	"sallyport/internal/store"
@@ -84,6 +88,63 @@ func TestWhatAnAgentDoesNotTakeInATurnIsTheNextTurns(t *testing.T) {
 	}
 	if n := asked.Load(); n != 3 { // at once, and 5 and 15 seconds later
 		t.Errorf("an agent that takes no words is given them %d times", n)
+	}
+}
+
+// TestWhatATurnOnlyCountsIsPushedIntoItNever holds CH-014b beside CH-082: what an agent was told of as a number is not told as words too, nor
+// does it keep new words out of the turn. Whether the agent takes those or not, the turn comes to its end, and nothing is left in process.
+func TestWhatATurnOnlyCountsIsPushedIntoItNever(t *testing.T) {
+	for name, c := range map[string]struct{ takes, wake bool }{
+		"words, taken":       {true, true},
+		"words, not taken":   {false, true},
+		"context, taken":     {true, false},
+		"context, not taken": {false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+				gate, open := make(chan struct{}), false
+				var pushed []string
+				s.steer = func(words string) bool {
+					pushed = append(pushed, words)
+					return open
+				}
+				s.turn = func(_ context.Context, words string, _ *stage) (string, error) {
+					<-gate
+					return "heard: " + drivetest.Last(words), nil
+				}
+				d, _ := s.lives()
+				first := s.say(d, "echo", "first")
+				var early []message.In // which wait for the next turn: three more than it shows
+				for n := range 13 {
+					m := message.In{ID: id.NewMessage(), Chat: first.Chat, Kind: prompt.Chat, Trigger: c.wake || n == 12, Sender: "ann",
+						Text: fmt.Sprint("early ", n), At: time.Now(), Due: time.Now(), Status: message.Pending}
+					s.Tx(func(ctx context.Context, tx store.Tx) (err error) {
+						m, err = tx.PutIn(ctx, m)
+						return err
+					})
+					early = append(early, m)
+				}
+				gate <- struct{}{}
+				synctest.Wait()
+				pushed, open = nil, c.takes
+				more := s.say(d, "echo", "more")
+				if len(pushed) != 1 || strings.Contains(pushed[0], "early") || strings.Contains(pushed[0], "<folded") || drivetest.Last(pushed[0]) != "more" {
+					t.Errorf("pushed into the turn: %q", pushed)
+				}
+				close(gate)
+				for n, m := range early {
+					s.is(m.ID, map[bool]message.Status{true: message.Folded, false: message.Completed}[n < 3])
+				}
+				want := []string{"heard: first", "heard: early 12"}
+				if !c.takes {
+					want = append(want, "heard: more")
+				}
+				if row := s.is(more.ID, message.Completed); row.Turn != len(want) || row.Tries != 0 {
+					t.Errorf("%+v", row)
+				}
+				same(t, "sent", s.sent(more.Chat), want...)
+			})
+		})
 	}
 }
 
@@ -197,5 +258,36 @@ func TestAPersonEndsASessionWithWordsInItsTurn(t *testing.T) {
 				t.Errorf("%+v", row)
 			}
 		}
+	})
+}
+
+// TestATurnThatLosesAMessageGivesBackTheRest holds that one which moved on while its turn was under way leaves no other in process: a turn that
+// cannot be written as it is begins anew with what is left.
+func TestATurnThatLosesAMessageGivesBackTheRest(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		told, gate := s.takes(), make(chan struct{})
+		s.turn = func(_ context.Context, words string, _ *stage) (string, error) {
+			<-gate
+			return "heard: " + drivetest.Last(words), nil
+		}
+		d, _ := s.lives()
+		work := s.say(d, "echo", "work")
+		more := s.say(d, "echo", "more")
+		<-told
+		s.Tx(func(ctx context.Context, tx store.Tx) error {
+			row, err := tx.In(ctx, more.ID)
+			if err != nil {
+				return err
+			}
+			row.Status, row.Reason = message.Dead, "moved"
+			return tx.MoveIn(ctx, message.Processing, row.Fence, row)
+		})
+		close(gate)
+		time.Sleep(5 * time.Second)
+		if row := s.is(work.ID, message.Completed); row.Turn != 2 || row.Tries != 0 {
+			t.Errorf("%+v", row)
+		}
+		s.is(more.ID, message.Dead)
+		same(t, "sent", s.sent(work.Chat), "heard: work")
 	})
 }

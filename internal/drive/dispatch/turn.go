@@ -51,7 +51,7 @@ func (w *worker) begin(ctx context.Context) (t turn, any bool, err error) {
 	err = w.DB.InTx(ctx, func(tx store.Tx) error {
 		t, any = turn{}, false
 		now := ledger.Now()
-		rows, shown, err := t.gather(ctx, tx, w.chat.ID, now)
+		rows, shown, err := t.gather(ctx, tx, w.chat.ID, now, t.counts())
 		if err != nil || len(shown) == 0 {
 			return err
 		}
@@ -93,11 +93,24 @@ func (w *worker) begin(ctx context.Context) (t turn, any bool, err error) {
 	return t, any, err
 }
 
+// counts returns what says of a message whether the turn has told its agent of it as a number. Such a one is no other turn's, and waits only
+// until this one is completed.
+func (t *turn) counts() func(message.In) bool {
+	folded := map[id.Message]bool{}
+	for _, m := range t.folded {
+		folded[m.ID] = true
+	}
+	return func(m message.In) bool { return folded[m.ID] || !m.Trigger && m.Seq < t.cut }
+}
+
 // gather reads what a turn may show: all that wakes, however much was said beside it, and the newest of the context. Of what is older it
-// reads only how much it is.
-func (t *turn) gather(ctx context.Context, tx store.Tx, chat id.Chat, now time.Time) (map[string]message.In, []prompt.Message, error) {
+// reads only how much it is. What is counted already is left out.
+func (t *turn) gather(
+	ctx context.Context, tx store.Tx, chat id.Chat, now time.Time, counted func(message.In) bool,
+) (map[string]message.In, []prompt.Message, error) {
 	f := message.Filter{Chat: chat, Status: []message.Status{message.Pending}, Wakes: true, Limit: waitingMax}
 	waiting, err := tx.Ins(ctx, f)
+	waiting = slices.DeleteFunc(waiting, counted)
 	if err != nil || !slices.ContainsFunc(waiting, func(m message.In) bool { return !m.Due.After(now) }) {
 		return nil, nil, err
 	}
@@ -106,6 +119,7 @@ func (t *turn) gather(ctx context.Context, tx store.Tx, chat id.Chat, now time.T
 	if err != nil {
 		return nil, nil, err
 	}
+	said = slices.DeleteFunc(said, counted)
 	waiting = append(waiting, said...)
 	slices.SortFunc(waiting, func(a, b message.In) int { return cmp.Compare(a.Seq, b.Seq) })
 	rows, shown := eligible(waiting, now)
@@ -308,7 +322,8 @@ func (w *worker) leaveOff(ctx context.Context, t turn, resets []stuck.Reset) err
 	return err
 }
 
-// reset stores what becomes of messages in process, and tells the senders of those that are dead (CH-102, CH-901).
+// reset stores what becomes of messages in process, and tells the senders of those that are dead (CH-102, CH-901). One that has moved on keeps
+// no other from it.
 func (d *Dispatcher) reset(ctx context.Context, tx store.Tx, rows []message.In, resets []stuck.Reset) error {
 	by := map[string]message.In{}
 	for _, m := range rows {
@@ -325,7 +340,11 @@ func (d *Dispatcher) reset(ctx context.Context, tx store.Tx, rows []message.In, 
 			at := ledger.Now()
 			m.Status, m.Due, m.Ended = message.Dead, at, &at
 		}
-		if err := tx.MoveIn(ctx, from, m.Fence, m); err != nil {
+		err := tx.MoveIn(ctx, from, m.Fence, m)
+		if errors.Is(err, message.ErrMoved) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		if r.Dead {

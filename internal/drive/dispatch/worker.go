@@ -317,15 +317,13 @@ func (w *worker) attend(ctx context.Context, t turn) error {
 }
 
 // broke gives back the messages of a turn of which something could not be written: err says what, nil = nothing. That is nobody's fault at
-// first. For one that has been in a turn before the try counts, so that none is given to an agent for ever.
+// first. For one that has been in a turn before the try counts, so that none is given to an agent for ever. What another has by now is left
+// to it: of the chat that is all, and an error.
 func (w *worker) broke(ctx context.Context, t turn, err error) error {
 	if err == nil {
 		return nil
 	}
 	w.end(ctx)
-	if errors.Is(err, message.ErrMoved) {
-		return err // the chat is another's
-	}
 	stopped := ctx.Err() != nil
 	if !stopped {
 		w.Log.Error("a turn broke off; its messages are given back", "chat", w.chat.ID, "error", err)
