@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/chat/conversation"
 	"sallyport/internal/chat/message"
@@ -22,7 +21,7 @@ func (d *Dispatcher) up() time.Duration { return time.Since(d.began) + time.Seco
 // beat is what a session gives as signs of life, and what its agent says in a turn. Its methods are called by whoever hears something.
 type beat struct {
 	d    *Dispatcher
-	chat id.Chat
+	chat conversation.Chat // as it was when its session began
 
 	mu          sync.Mutex
 	turn        int // of the chat
@@ -42,7 +41,7 @@ type running struct {
 	up time.Duration // when it began
 }
 
-func newBeat(d *Dispatcher, chat id.Chat) *beat {
+func newBeat(d *Dispatcher, chat conversation.Chat) *beat {
 	return &beat{d: d, chat: chat, moved: make(chan struct{}, 1)}
 }
 
@@ -77,8 +76,8 @@ func (b *beat) say(t agent.Text) {
 		return
 	}
 	now := ledger.Now()
-	b.d.speaking.note(b.chat, now)
-	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: now, Kind: message.Said, Turn: b.turn, Text: t.Text})
+	b.d.speaking.note(b.chat.Conversation, now)
+	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: now, Kind: message.Said, Turn: b.turn, Text: t.Text})
 }
 
 // hear hears what the agent's program printed: a thought is a sign of life too. That the host said something, that the adapter took it, and
@@ -141,7 +140,7 @@ func (b *beat) use(t agent.ToolCall) {
 	if now == before || b.trying {
 		return
 	}
-	b.d.Feed.Publish(&message.Event{Chat: b.chat, At: ledger.Now(), Kind: message.ToolMoved, Turn: b.turn, Tool: now})
+	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: ledger.Now(), Kind: message.ToolMoved, Turn: b.turn, Tool: now})
 	select {
 	case b.moved <- struct{}{}:
 	default:

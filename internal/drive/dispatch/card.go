@@ -88,10 +88,7 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 // noteTalk fills in which cards of the host's an agent has said something after, where somebody says a number: it may answer that.
 // What an agent says in a turn that is under way is shown already, and is no message yet.
 func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card) error {
-	latest, err := d.speaking.latest(ctx, tx, where)
-	if err != nil {
-		return err
-	}
+	latest := d.speaking.latest(where)
 	for i, c := range cards {
 		if c.Delivered == nil || c.Ended != nil || c.Asks == decide.Question {
 			continue

@@ -115,7 +115,7 @@ func (w *worker) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &session{beat: newBeat(w.Dispatcher, w.chat.ID), tree: tree, over: make(chan ended, 1)}
+	s := &session{beat: newBeat(w.Dispatcher, w.chat), tree: tree, over: make(chan ended, 1)}
 	s.intake.Store("")
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel

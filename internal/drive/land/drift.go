@@ -33,7 +33,7 @@ func (ls *Landings) wayOn(ctx context.Context, row change.Row, because error) er
 	if err != nil {
 		ls.Log.Warn("whether a person's own edits are in the way could not be found out", "change", row.ID, "error", err)
 	} else if len(own) == len(drift.Paths) {
-		return problem.Case(landing.ErrDrift, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
+		return problem.Errorf(problem.Refused, in+" add -- "+strings.Join(own, " ")+" && "+in+" commit",
 			"the branch %[2]s lacks your own uncommitted edits of %[1]s, which --include-dirty took along: commit them as they were then, and approve again; if you have edited more since, commit that and redo the change",
 			strings.Join(own, ", "), r.Branch)
 	}
