@@ -8,8 +8,7 @@
 // still stood. So it is while an agent's question is open that takes words of any kind, and with a number alone once an agent has said or
 // asked something since the card was written: who wrote it may have answered that. So may two numbers while such a question is open. Words
 // that answer to a card where it stands are about that card alone. Words that decide nothing else are the name that a card has just asked its
-// reader for. From somebody who is not entitled, and in any
-// other quote, forwarded, edited or from a bot, the same words are talk.
+// reader for. From somebody who is not entitled, and in any other quote, forwarded, edited or from a bot, the same words are talk.
 package decide
 
 import (
@@ -44,6 +43,9 @@ type Word struct {
 	Bot       bool   // a program said it
 	To        id.Out // the card that it answers to where that stands; "" = none
 }
+
+// own reports whether they are somebody's own words, said now.
+func (w Word) own() bool { return !w.Quoted && !w.Forwarded && !w.Edited && !w.Bot }
 
 // Asks is what a card wants to know.
 type Asks string
@@ -127,7 +129,7 @@ type Verdict struct {
 
 // Decide says what w does to cards, which come oldest first. One that who speaks may not decide about is not there for them.
 func Decide(w Word, cards []Card) Verdict {
-	if w.Quoted || w.Forwarded || w.Edited || w.Bot {
+	if !w.own() {
 		return Verdict{Kind: Talk}
 	}
 	cards = slices.DeleteFunc(slices.Clone(cards), func(c Card) bool { return !c.Entitled })
@@ -139,22 +141,46 @@ func Decide(w Word, cards []Card) Verdict {
 }
 
 // Nearly is what words that decide nothing would do to a card of the host's without what stands around them: a full stop, an exclamation
-// mark, quotes, or the digits of a card that is not there. They stay talk; who said them may have meant it. False if they are no such words.
-func Nearly(w Word, cards []Card) (a Answer, ok bool) {
+// mark, quotes, or the digits of a card that is not there. Of one word with the digits of a card that does not take it, it is all that the card
+// takes. They stay talk; who said them may have meant it. None if they are no such words.
+func Nearly(w Word, cards []Card) []Answer {
+	if !w.own() {
+		return nil
+	}
 	text := strings.TrimSpace(w.Text)
+	for _, c := range cards {
+		rest, named := c.unnamed(text)
+		if named && c.Asks != Question && c.Entitled && c.open(w) && c.shown(w.Received) && len(strings.Fields(rest)) == 1 {
+			return c.answers()
+		}
+	}
 	bare := strings.TrimSpace(strings.Trim(text, "`'\"*_.!,? "))
 	if len(bare) > 3 && bare[2] == ' ' && IsNumber(bare[:2]) {
 		bare = strings.TrimSpace(bare[3:])
 	}
 	if bare == text || IsNumber(bare) {
-		return a, false
+		return nil
 	}
 	w.Text, w.To = bare, ""
 	v := Decide(w, cards)
 	if v.Kind != Decided && v.Kind != Typed || v.Answer.Card.Asks == Question || v.Answer.Does == Name {
-		return a, false
+		return nil
 	}
-	return v.Answer, true
+	return []Answer{v.Answer}
+}
+
+// answers are all that a card takes in words without more behind them.
+func (c Card) answers() (all []Answer) {
+	words := []string{Say(Approve, c.Host), Say(Refuse, c.Host), Say(Confirm, c.Host), Say(RollBack, c.Host)}
+	for _, o := range c.Options {
+		words = append(words, o.Key)
+	}
+	for _, text := range words {
+		if a, ok := c.read(text); ok && !(a.Does == Approve && c.Elsewhere) {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // among says what words do that are an answer to one of the cards, or to more.

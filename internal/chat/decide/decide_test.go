@@ -319,10 +319,27 @@ func TestWordsThatNearlyDecideAreTalkAndTold(t *testing.T) {
 		{"approve.", "", []decide.Card{card(40, decide.Question)}},
 		{"approve.", "", []decide.Card{approval, card(11, decide.Approval)}},
 		{"approve.", "", nil},
+		{"10 approv", "10 approve, 10 refuse", []decide.Card{approval, trial}},
+		{"aprove 10", "10 approve, 10 refuse", []decide.Card{approval, trial}},
+		{"20 9", "20 confirm, 20 rollback", []decide.Card{approval, trial}},
+		{"20 yes", "20 confirm CODE, 20 rollback", []decide.Card{card(20, decide.Trial, host)}},
+		{"10 yes", "10 CONFIRM HOST, 10 refuse", []decide.Card{card(10, decide.Approval, host)}},
+		{"10 yes", "10 refuse", []decide.Card{card(10, decide.Approval, long)}},
+		{"30 yes", "30 1, 30 2", []decide.Card{card(30, decide.Promote)}},
+		{"10 bags of flour", "", []decide.Card{approval}},
+		{"40 years", "", []decide.Card{card(40, decide.Question)}},
+		{"20 yes", "", []decide.Card{card(20, decide.Trial, ended(time.Second))}},
+		{"20 yes", "", []decide.Card{card(20, decide.Trial, unseen)}},
+		{"20 yes", "", []decide.Card{card(20, decide.Trial, func(c *decide.Card) { c.Entitled = false })}},
 	} {
 		w, said := decide.Word{Text: c.text, Received: noon}, ""
-		if a, ok := decide.Nearly(w, c.cards); ok {
-			said = a.Words()
+		bot := w
+		bot.Bot = true
+		if all := decide.Nearly(bot, c.cards); all != nil {
+			t.Errorf("a program's %q is nearly %v", c.text, all)
+		}
+		for _, a := range decide.Nearly(w, c.cards) {
+			said = strings.TrimPrefix(said+", "+a.Words(), ", ")
 		}
 		if said != c.want {
 			t.Errorf("%q is nearly %q, want %q", c.text, said, c.want)

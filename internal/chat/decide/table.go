@@ -23,7 +23,7 @@ func (r row) cut(text string) (word, more string, ok bool) {
 
 // Differently reports whether words ask for something else in what is proposed, whichever card they are for.
 func Differently(w Word) bool {
-	return !w.Quoted && !w.Forwarded && !w.Edited && !w.Bot && slices.ContainsFunc(table, func(r row) bool {
+	return w.own() && slices.ContainsFunc(table, func(r row) bool {
 		_, _, ok := r.cut(w.Text)
 		return ok && r.does == Rework
 	})

@@ -114,19 +114,23 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 			v = decide.Verdict{Kind: decide.Over, Answer: decide.Answer{Does: decide.Rework}}
 		}
 	}
-	if near, is := decide.Nearly(w, cards); is && v.Kind == decide.Talk && !s.Brief {
-		return in, false, d.nearly(ctx, tx, near, rows[near.Card.ID])
+	if near := decide.Nearly(w, cards); len(near) > 0 && v.Kind == decide.Talk && !s.Brief {
+		return in, false, d.nearly(ctx, tx, near, rows[near[0].Card.ID])
 	}
 	return d.settle(ctx, tx, intake, v, rows, s)
 }
 
 // nearly tells who said words that are nearly those of a card that it still waits, and which they are.
-func (d decider) nearly(ctx context.Context, tx store.Tx, a decide.Answer, card message.Out) error {
+func (d decider) nearly(ctx context.Context, tx store.Tx, all []decide.Answer, card message.Out) error {
 	title, err := d.title(ctx, tx, card)
 	if err != nil {
 		return err
 	}
-	return d.notice(ctx, tx, card.Chat, "Nothing is decided by that: card "+strconv.Itoa(card.Digits)+" still waits.\n`"+a.Words()+"` "+meaning(a, card)+": "+title)
+	text := "Nothing is decided by that: card " + strconv.Itoa(card.Digits) + " still waits."
+	for _, a := range all {
+		text += "\n`" + a.Words() + "` " + meaning(a, card) + ": " + title
+	}
+	return d.notice(ctx, tx, card.Chat, text)
 }
 
 // underWay is the card that a change will have which was asked for in a conversation, and which somebody could refuse there; false if none is

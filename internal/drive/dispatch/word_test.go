@@ -480,21 +480,46 @@ func TestWordsThatMayHaveAnsweredAnAgentApproveNothing(t *testing.T) {
 			return err
 		})
 		s.Is(s.control, s.change, change.AwaitingApproval)
-
-		s.Tx(func(ctx context.Context, tx store.Tx) error {
-			_, err := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: s.chat, Lane: message.Talk, Text: "Which city? 1. Paris 2. Rome", At: time.Now()})
-			return err
-		})
-		time.Sleep(2 * time.Minute)
-		want = fmt.Sprintf("notice: Nothing is decided: an assistant has said something since card %[1]d came, and you may have answered that. "+
-			"If you mean card %[1]d, reply with its number:\n`%[1]d approve` approves %[2]s: Greet people by name", mine.Digits, s.change)
-		if _, told := s.says("1"); told != want {
-			t.Errorf("told %q, want %q", told, want)
-		}
-		s.Is(s.control, s.change, change.AwaitingApproval)
-		s.says(fmt.Sprintf("%d 1", mine.Digits))
-		s.Asked(s.control, s.change)
 	})
+}
+
+// TestANumberMayAnswerWhatAnAgentHasSaidSinceItsCard: who watches has read what is said in a turn under way too.
+func TestANumberMayAnswerWhatAnAgentHasSaidSinceItsCard(t *testing.T) {
+	const asks = "Which city? 1. Paris 2. Rome"
+	for name, speaks := range map[string]func(*changing){
+		"before a daemon began": func(s *changing) {
+			s.Tx(func(ctx context.Context, tx store.Tx) error {
+				_, err := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: s.chat, Lane: message.Talk, Text: asks, At: time.Now()})
+				return err
+			})
+		},
+		"in a turn": func(s *changing) {
+			s.turn = func(ctx context.Context, _ string, st *stage) (string, error) {
+				st.Say(asks)
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			s.say(s.d, "echo", "A trip")
+			time.Sleep(time.Second) // its pieces come together
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asksThere(t, right.Group, func(t *testing.T, s *changing) {
+				s.looks(t)
+				mine := s.card()
+				time.Sleep(2 * time.Minute)
+				speaks(s)
+				want := fmt.Sprintf("notice: Nothing is decided: an assistant has said something since card %[1]d came, and you may have answered that. "+
+					"If you mean card %[1]d, reply with its number:\n`%[1]d approve` approves %[2]s: Greet people by name", mine.Digits, s.change)
+				if _, told := s.says("1"); told != want {
+					t.Errorf("told %q, want %q", told, want)
+				}
+				s.Is(s.control, s.change, change.AwaitingApproval)
+				s.says(fmt.Sprintf("%d 1", mine.Digits))
+				s.Asked(s.control, s.change)
+			})
+		})
+	}
 }
 
 // TestWordsThatNearlyDecideAreToldToBeNone: the agent hears them, and who said them hears what the card takes.
@@ -504,6 +529,11 @@ func TestWordsThatNearlyDecideAreToldToBeNone(t *testing.T) {
 		card := s.card()
 		m, _ := s.says("Approve!")
 		want := fmt.Sprintf("notice: Nothing is decided by that: card %[1]d still waits.\n`%[1]d approve` approves %[2]s: Greet people by name", card.Digits, s.change)
+		if m.Decides != nil || drivetest.Count(s.sent(s.chat), want) != 1 {
+			t.Errorf("it decides %+v; told %q, not %q", m.Decides, s.sent(s.chat), want)
+		}
+		m, _ = s.says(fmt.Sprintf("%d approv", card.Digits))
+		want += fmt.Sprintf("\n`%d refuse` refuses %s: Greet people by name", card.Digits, s.change)
 		if m.Decides != nil || drivetest.Count(s.sent(s.chat), want) != 1 {
 			t.Errorf("it decides %+v; told %q, not %q", m.Decides, s.sent(s.chat), want)
 		}
