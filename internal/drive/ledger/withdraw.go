@@ -66,7 +66,8 @@ func (l *Ledger) Withdraw(ctx context.Context, tx store.Tx, row *change.Row, eve
 	if err != nil {
 		return err
 	}
-	if ok && latest.Unfinished() {
+	half := ok && latest.Unfinished()
+	if half {
 		at := Now()
 		latest.State, latest.Ended = landing.Stranded, &at
 		if err := tx.CloseLanding(ctx, latest); err != nil {
@@ -77,11 +78,18 @@ func (l *Ledger) Withdraw(ctx context.Context, tx store.Tx, row *change.Row, eve
 	if err != nil {
 		return err
 	}
-	return l.Move(ctx, tx, row, said.move(event, *row, tried && t.Restored || row.Request.Kind == request.Revert))
+	files := "and the new files remain"
+	switch {
+	case half:
+		files = "and the files stay as they stand, perhaps some old and some new"
+	case tried && t.Restored || row.Request.Kind == request.Revert:
+		files = "and the old files, which are back, remain"
+	}
+	return l.Move(ctx, tx, row, said.move(event, *row, files))
 }
 
-// move is what a cancel writes; restored says that the files of what landed are the old ones again.
-func (w Withdrawn) move(event change.Event, row change.Row, restored bool) Move {
+// move is what a cancel writes; files says which of them a rollback that is stopped leaves.
+func (w Withdrawn) move(event change.Event, row change.Row, files string) Move {
 	if event == change.Cancel {
 		next := w.next
 		if next == "" {
@@ -89,10 +97,7 @@ func (w Withdrawn) move(event change.Event, row change.Row, restored bool) Move 
 		}
 		return Move{Event: change.Cancel, By: w.By, Verb: "cancelled", Reason: w.Reason, Next: next}
 	}
-	stopped, files := w.By.Name+" stopped the rollback", "and the new files remain"
-	if restored {
-		files = "and the old files, which are back, remain"
-	}
+	stopped := w.By.Name + " stopped the rollback"
 	if w.Reason != "" {
 		stopped += " (" + w.Reason + ")"
 	}

@@ -49,20 +49,26 @@ func TestWhoGivesUpARollbackIsInTheLogAndItIsNotTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		reason, says string
 		kind         request.Kind
+		landing      landing.State
 	}{
-		{"", "alice stopped the rollback, and the new files remain", request.Edit},
-		{"I need it", "alice stopped the rollback (I need it), and the new files remain", request.Edit},
-		{"", "alice stopped the rollback, and the old files, which are back, remain", request.Revert},
+		{"", "alice stopped the rollback, and the new files remain", request.Edit, landing.Landed},
+		{"I need it", "alice stopped the rollback (I need it), and the new files remain", request.Edit, landing.Landed},
+		{"", "alice stopped the rollback, and the old files, which are back, remain", request.Revert, landing.Landed},
+		{"", "alice stopped the rollback, and the files stay as they stand, perhaps some old and some new", request.Edit, landing.Stranded},
+		{"", "alice stopped the rollback, and the files stay as they stand, perhaps some old and some new", request.Revert, landing.Stranded},
 	} {
 		b := open(t)
 		row := b.add(change.RollbackFailed, func(r *change.Row) { r.Request.Kind = c.kind })
-		stuck := landing.Landing{ID: "lnd-00000001", Change: row.ID, State: landing.Journaled, Project: row.Request.Project, Branch: "main", Started: ledger.Now()}
+		last := landing.Landing{ID: "lnd-00000001", Change: row.ID, State: landing.Journaled, Project: row.Request.Project, Branch: "main", Started: ledger.Now()}
 		b.do(func(tx store.Tx) error {
-			if err := tx.AddLanding(t.Context(), stuck); err != nil {
+			if err := tx.AddLanding(t.Context(), last); err != nil {
 				return err
 			}
-			stuck.State = landing.Stranded
-			return tx.CloseLanding(t.Context(), stuck)
+			last.State = c.landing
+			if last.State == landing.Landed {
+				last.Ended = &last.Started
+			}
+			return tx.CloseLanding(t.Context(), last)
 		})
 		b.do(func(tx store.Tx) error {
 			return b.Withdraw(t.Context(), tx, &row, change.GivenUp, ledger.Withdrawn{By: alice, Reason: c.reason})
@@ -70,7 +76,7 @@ func TestWhoGivesUpARollbackIsInTheLogAndItIsNotTriedAgain(t *testing.T) {
 		if at := b.row(row.ID); at.State != change.Failed || at.Reason != c.says {
 			t.Errorf("it is %s: %q", at.State, at.Reason)
 		}
-		if l, ok, err := b.Landing(t.Context(), row.ID); err != nil || !ok || l.Unfinished() || l.State != landing.Stranded {
+		if l, ok, err := b.Landing(t.Context(), row.ID); err != nil || !ok || l.Unfinished() || l.State != c.landing {
 			t.Errorf("the landing is %+v, %v", l, err)
 		}
 		if got := b.entries(); len(got) != 1 || !strings.HasPrefix(got[0], "alice|"+string(row.ID)+"|"+string(row.ID)+"|stopped the rollback|") {
