@@ -134,7 +134,7 @@ func (v *validator) area(c Change) {
 	for _, list := range v.allowed {
 		if !list.allow(c.Path) {
 			v.add(c.Path, AllowedArea, Error, "it is outside the allowed areas of the policy", undo(c)+
-				", or widen allowed_areas in policy.yaml and .sallyport.yaml")
+				", or widen allowed_areas where they are set, in policy.yaml or .sallyport.yaml")
 			break
 		}
 	}

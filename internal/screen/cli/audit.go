@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/door/api"
 )
@@ -25,9 +24,11 @@ The first 1000 entries are listed. --after and --limit show others, --change tho
 		"  sallyport audit list --change chg-1a2b3c4d\n  sallyport audit list --verify\n  sallyport audit list --after 100 --json",
 		exactly(), func(cmd *cobra.Command, _ []string) error {
 			if change != "" {
-				if _, err := id.ParseChange(change); err != nil {
+				whole, err := wholeChange(cmd.Context(), a, change)
+				if err != nil {
 					return err
 				}
+				change = whole
 			}
 			c, err := a.connect(cmd.Context())
 			if err != nil {

@@ -146,4 +146,8 @@ func TestAnAuditThatGoesOnSaysSo(t *testing.T) {
 	if got := d.cli("audit", "list"); strings.Contains(got.err, "next:") {
 		t.Errorf("all of it: %+v", got)
 	}
+	d.detail.Change.ID = "chg-ab000001"
+	if got := d.cli("audit", "list", "--limit", "3", "--change", "ab0"); !strings.Contains(got.err, "next: sallyport audit list --after 3 --change chg-ab000001\n") {
+		t.Errorf("of the beginning of an id: %+v", got)
+	}
 }

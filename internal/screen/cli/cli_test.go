@@ -214,6 +214,10 @@ func TestALandingThatWasRefusedIsNotTakenForWaiting(t *testing.T) {
 	if got := d.cli("status"); !strings.Contains(got.out, "next: git -C /repo stash") {
 		t.Errorf("status names another way on:\n%s", got.out)
 	}
+	d.detail.Change.Reason = strings.Repeat("far from the margin, ", 10) + "and the way out"
+	if got := d.cli("status"); !strings.Contains(got.out, d.detail.Change.Reason+"\n") {
+		t.Errorf("status cuts a reason where no terminal breaks it:\n%s", got.out)
+	}
 }
 
 func TestWhatShowsAChangeIsNotNamedAsTheNextStepOfItself(t *testing.T) {

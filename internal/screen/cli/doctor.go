@@ -49,7 +49,8 @@ worked. What it says of a repository does not change the status.`,
 			if err != nil {
 				return err
 			}
-			report := examine(cmd.Context(), a, home, dir)
+			var report api.Doctor
+			a.sheet(a.Err).meanwhile("looking at this machine", func() { report = examine(cmd.Context(), a, home, dir) })
 			unrepeated(report.Checks, tries)
 			code := exitDone
 			for _, c := range report.Checks {

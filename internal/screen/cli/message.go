@@ -34,6 +34,11 @@ dead when it was given up.`,
 						strings.Join(messageStatuses, ", "))
 				}
 			}
+			if in.Group != "" {
+				if _, err := client.Call(ctx, c, api.GroupShow, api.OfGroup{Group: in.Group, User: a.userHome()}); err != nil {
+					return err
+				}
+			}
 			rows, err := client.Call(ctx, c, api.MessageList, in)
 			if err != nil || a.document(rows) {
 				return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -101,6 +102,16 @@ func (a *app) wholeWords(ctx context.Context, use string, words []string) ([]str
 		return nil, err
 	}
 	return append([]string{whole}, words[1:]...), nil
+}
+
+// wholeChange returns the id of the change that a word names: whole, or by its beginning.
+func wholeChange(ctx context.Context, a *app, word string) (string, error) {
+	words, err := a.wholeWords(ctx, "show CHANGE", []string{word})
+	if err != nil {
+		return "", err
+	}
+	_, err = id.ParseChange(words[0])
+	return words[0], err
 }
 
 // only returns the one change that a command can be about: of several, that of the repository in which the person stands. One of another

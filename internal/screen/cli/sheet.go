@@ -120,6 +120,18 @@ func (s sheet) name(first, rest, path string) {
 	s.broken(first, rest, path, cut)
 }
 
+// clearLine has a terminal forget the line on which it writes.
+const clearLine = "\r\x1b[K"
+
+// meanwhile does something that takes seconds, and says so at a terminal until it is done.
+func (s sheet) meanwhile(what string, do func()) {
+	if s.terminal {
+		fmt.Fprint(s.w, s.dim("… "+what))
+		defer fmt.Fprint(s.w, clearLine)
+	}
+	do()
+}
+
 // goesOn stands before a row in which a line of ours goes on.
 const goesOn = "      … "
 

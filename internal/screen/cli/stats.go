@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sallyport/internal/base/id"
 	"sallyport/internal/base/inert"
 	"sallyport/internal/base/problem"
 	"sallyport/internal/door/api"
@@ -33,11 +32,11 @@ reads them; docs/metrics.md explains each.`,
 		}, func(cmd *cobra.Command, words []string) error {
 			change := ""
 			if len(words) > 0 {
-				ref, err := id.ParseChange(words[0])
+				whole, err := wholeChange(cmd.Context(), a, words[0])
 				if err != nil {
 					return err
 				}
-				change = string(ref)
+				change = whole
 			}
 			if prometheus && (change != "" || a.json) {
 				return problem.Errorf(problem.Usage, "sallyport stats --prometheus",

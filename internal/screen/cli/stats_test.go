@@ -32,6 +32,10 @@ func TestStatsShowsAlertsFirstAndEachMeasureAgainstWhatItIsHeldTo(t *testing.T) 
 	if got.code != exitDone || got.err != "" || d.told() != "stats change=chg-00000001" {
 		t.Fatalf("exit %d, %q, told %q", got.code, got.err, d.told())
 	}
+	d.detail.Change.ID = "chg-ab000001"
+	if d.cli("stats", "ab0"); !strings.HasSuffix(d.told(), "stats change=chg-ab000001") {
+		t.Errorf("the beginning of an id: told %q", d.told())
+	}
 	if !strings.HasPrefix(got.out, "ALERT disk_change: one change takes 900 MiB") || strings.ContainsAny(got.out, "\x1b\r\u202e\u009b") {
 		t.Errorf("out %q", got.out)
 	}

@@ -332,9 +332,9 @@ func printRow(s sheet, c api.Change) {
 		s.line("%s%s  %s", row, what, s.dim(where))
 	}
 	if c.State == api.InTrial && c.Trial != nil {
-		s.line("    %s", clip(trialLine(c), max(s.width-4, 60)))
+		s.hung("    ", "    ", trialLine(c))
 	} else if c.Reason != "" && (c.Problem != "" || !api.Final(c.State)) {
-		s.line("    %s", clip(inert.Line(c.Reason), max(s.width-4, 60)))
+		s.hung("    ", "    ", inert.Line(c.Reason))
 	}
 	if c.WayOut != "" {
 		s.line("    %s; to end that: %s", s.red("stuck"), c.WayOut)

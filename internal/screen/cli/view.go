@@ -118,7 +118,6 @@ func (s sheet) told(prefix string, wide int, text string) []string {
 const noticeViolations = 5
 
 const (
-	clearLine   = "\r\x1b[K"
 	keptBytes   = 8 << 10 // of the agent's output, shown when it is asked for
 	spinnerBeat = 120 * time.Millisecond
 )
