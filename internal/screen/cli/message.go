@@ -34,12 +34,10 @@ dead when it was given up.`,
 						strings.Join(messageStatuses, ", "))
 				}
 			}
-			if in.Group != "" {
-				if _, err := client.Call(ctx, c, api.GroupShow, api.OfGroup{Group: in.Group, User: a.userHome()}); err != nil {
-					return err
-				}
-			}
 			rows, err := client.Call(ctx, c, api.MessageList, in)
+			if err == nil && len(rows) == 0 && in.Group != "" { // one that is gone has left messages
+				_, err = client.Call(ctx, c, api.GroupShow, api.OfGroup{Group: in.Group, User: a.userHome()})
+			}
 			if err != nil || a.document(rows) {
 				return err
 			}
