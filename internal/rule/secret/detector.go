@@ -2,7 +2,9 @@ package secret
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	"github.com/zricethezav/gitleaks/v8/config"
 	"github.com/zricethezav/gitleaks/v8/detect"
@@ -48,6 +50,24 @@ func newDetector(cfg config.Config, rule config.Rule) *detector {
 // for a file or a commit as well.
 func ofLines(a *config.Allowlist) bool {
 	return a.RegexTarget == "line" && len(a.Regexes) > 0 && len(a.Commits) == 0 && (len(a.Paths) == 0 || a.MatchCondition == config.AllowlistMatchAnd)
+}
+
+// errCrowded says that a text cannot be scanned: the library would take longer for it than a scan may, and hear of no time-out.
+var errCrowded = errors.New("too much of it looks like a secret")
+
+// stepsMax is how many line ends, and bytes of a last line, the library may look at to tell where in a text its matches are: about ten seconds.
+const stepsMax = 10_000_000_000
+
+// crowds reports whether that would be more. The library looks at every line end of the text for each match, and for one in a last line
+// that has none at the rest of it.
+func (r *rule) crowds(text string) bool {
+	const least = 4 // bytes of a match
+	ends, last := strings.Count(text, "\n"), text[strings.LastIndexByte(text, '\n')+1:]
+	more := func(text string, each int) bool {
+		most := stepsMax / (each + 1)
+		return len(text)/least > most && len(r.find().FindAllStringIndex(text, most+1)) > most
+	}
+	return r.find != nil && (more(text, ends) || more(last, ends+len(last)))
 }
 
 // find returns what the library finds in a text.

@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,6 +60,32 @@ func TestAListOfWholeLinesAllowsWhatTheLibraryAllows(t *testing.T) {
 	}
 	if found < 200 || allowed < 100 {
 		t.Errorf("%d were found, %d allowed: the lists tell nothing apart", found, allowed)
+	}
+}
+
+// TestWhatTheLibraryWouldTakeHoursForIsNotScanned: it hears of no time-out while it tells where its matches are. What is not scanned is not
+// clean.
+func TestWhatTheLibraryWouldTakeHoursForIsNotScanned(t *testing.T) {
+	s, err := New(Config{Toml: []byte("[[rules]]\nid = \"mine\"\nregex = '''key-([a-z0-9]{8})'''\nkeywords = [\"key-\"]\n"), Trusted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := func(n int) string { return strings.Repeat("key-abcd1234 ", n) }
+	for name, c := range map[string]struct {
+		text    string
+		crowded bool
+	}{
+		"many lines with a key each": {strings.ReplaceAll(keys(110_000), " ", "\n"), true},
+		"many keys in one last line": {keys(40_000), true},
+		"many keys in one line":      {keys(40_000) + "\n", false},
+		"many lines and few keys":    {strings.Repeat("\n", 1<<20) + keys(10) + "\n", false},
+		"few keys before many bytes": {keys(10) + strings.Repeat("z%", 2<<20), false},
+	} {
+		found, err := s.Scan(t.Context(), "a", strings.NewReader(c.text), int64(len(c.text)))
+		var not *NotScanned
+		if crowded := errors.As(err, &not); crowded != c.crowded || !c.crowded && (err != nil || len(found) == 0) || crowded && not.Reason != "too much of it looks like a secret" {
+			t.Errorf("%s: %d found, %v", name, len(found), err)
+		}
 	}
 }
 

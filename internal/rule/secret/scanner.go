@@ -211,6 +211,9 @@ func notScanned(ctx context.Context, file string, err error) error {
 		return already
 	}
 	reason := "it could not be read"
+	if errors.Is(err, errCrowded) {
+		reason = errCrowded.Error()
+	}
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
 		reason = "the scan was ended"
 		if errors.Is(cause, context.DeadlineExceeded) {

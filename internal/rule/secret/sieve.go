@@ -212,7 +212,11 @@ func (s *sieve) scan(ctx context.Context, path, text string) ([]hit, error) {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			hits = append(hits, s.search(ctx, &s.rules[i], st, path, &lines)...)
+			more, err := s.search(ctx, &s.rules[i], st, path, &lines)
+			if err != nil {
+				return nil, err
+			}
+			hits = append(hits, more...)
 		}
 	}
 	if ctx.Err() != nil { // the library ends quietly
@@ -321,7 +325,7 @@ func merged(windows []stretch, text string) []stretch {
 	return out
 }
 
-func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lines *lineCounter) []hit {
+func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lines *lineCounter) ([]hit, error) {
 	text := lines.text
 	windows := []stretch{{0, len(text)}}
 	if !st.whole {
@@ -355,6 +359,9 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 		}
 		before := lines.before(w.from)
 		raw := lineCounter{text: text[w.from:w.to]}
+		if r.crowds(raw.text) {
+			return nil, errCrowded
+		}
 		for _, f := range r.detector().find(ctx, path, raw.text) {
 			h := hit{rule: f.RuleID, severity: r.severity}
 			if !r.pathOnly {
@@ -364,7 +371,7 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 			hits = append(hits, h)
 		}
 	}
-	return hits
+	return hits, nil
 }
 
 // tryWindow says whether the expression matches in a window at all, and whether a match touches an end of it that
