@@ -343,6 +343,9 @@ func (s *sieve) search(ctx context.Context, r *rule, st *state, path string, lin
 	}
 	var hits []hit
 	for _, w := range windows {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if r.own != nil {
 			hits = append(hits, r.searchOwn(w, lines)...)
 			continue
