@@ -67,10 +67,13 @@ func spellings(value string) []string {
 	return all
 }
 
-// knownIn finds the secrets that the host knows.
+// knownNow are the secrets that the host knows at the moment, in every spelling.
+func (s *Scanner) knownNow() []string { return slices.Concat(s.known, s.cfg.Held.is().plain) }
+
+// knownIn finds them.
 func (s *Scanner) knownIn(text string) []hit {
 	var hits []hit
-	for _, k := range slices.Concat(s.known, s.cfg.Held.is().plain) {
+	for _, k := range s.knownNow() {
 		lines := lineCounter{text: text}
 		for at := 0; ; {
 			i := strings.Index(text[at:], k)

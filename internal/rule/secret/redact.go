@@ -129,7 +129,7 @@ func (r *Redactor) take(p []byte) {
 	r.buf = append(r.buf, p...)
 }
 
-// Flush writes all but an unfinished word, key or other secret at the end.
+// Flush writes all but an unfinished word, key or other secret at the end, also one that the host knows and that has several words.
 func (r *Redactor) Flush() error {
 	if r.err != nil {
 		return r.err
@@ -141,6 +141,10 @@ func (r *Redactor) Flush() error {
 	// Half a header of a key is not yet one.
 	if i := bytes.LastIndex(r.buf, []byte("-----BEGIN")); i >= 0 && len(r.buf)-i < 64 && bytes.Count(r.buf[i:], []byte("-----")) == 1 {
 		end = min(end, max(i, r.past))
+	}
+	rest := string(r.buf[r.past:])
+	for _, known := range r.scanner.knownNow() {
+		end = min(end, len(r.buf)-begun(rest, known))
 	}
 	if end > r.past {
 		r.pass(end, false)
@@ -205,6 +209,16 @@ func (r *Redactor) pass(end int, last bool) {
 	keep := max(at-redactPast, 0)
 	r.buf = append(r.buf[:0], r.buf[keep:]...)
 	r.past = at - keep
+}
+
+// begun is how much of a secret a text ends with, if that is not all of it.
+func begun(text, secret string) int {
+	for n := min(len(text), len(secret)-1); n > 0; n-- {
+		if strings.HasSuffix(text, secret[:n]) {
+			return n
+		}
+	}
+	return 0
 }
 
 // unfinished says whether what comes next may belong to a secret. A key is finished by its last line, or by so much that is no key.

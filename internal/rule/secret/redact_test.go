@@ -154,6 +154,39 @@ func TestFlushGivesWhatCanBeTold(t *testing.T) {
 	}
 }
 
+// TestAKnownSecretOfSeveralWordsIsCaughtAlsoWordByWord: a pause between its words shows none of them.
+func TestAKnownSecretOfSeveralWordsIsCaughtAlsoWordByWord(t *testing.T) {
+	const held = "seven blue\nhorses and 12 oxen"
+	s, err := New(Config{Known: []Value{Hold(held)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for said, want := range map[string]string{
+		"a " + held + " z\n":                              "a [secret: known-secret] z\n",
+		"seven seven " + held + "\n":                      "seven seven [secret: known-secret]\n",
+		"seven blue\nhorses and 12 mules\n":               "seven blue\nhorses and 12 mules\n",
+		held + held + "\nseven blue\n":                    "[secret: known-secret][secret: known-secret]\nseven blue\n",
+		`{"key":"seven blue\nhorses and 12 oxen"}` + "\n": `{"key":"[secret: known-secret]"}` + "\n",
+	} {
+		var out strings.Builder
+		r := s.Redactor(&out)
+		for _, b := range []byte(said) {
+			if _, err := r.Write([]byte{b}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("of %q %q is shown, want %q", said, out.String(), want)
+		}
+	}
+}
+
 func TestJSONStaysJSON(t *testing.T) {
 	s, _ := scanners()
 	rnd := rand.New(rand.NewPCG(6, 1))
