@@ -150,7 +150,7 @@ func (o Options) leaving(ctx context.Context, state, repo string) (left storage.
 }
 
 // homeLeaves finds what sallyport made in a home's folder. A file that a person has changed stays, and with it the repository that
-// tracks it; a folder goes if nothing is left in it.
+// tracks it and all that it tracks: so a home is left that sallyport can begin on again. A folder goes if nothing is left in it.
 func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays []string, err error) {
 	if _, err := os.ReadDir(o.Home); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -164,6 +164,9 @@ func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays 
 	l := leaves{Options: o, made: made, whole: true}
 	if err := l.folder(""); err != nil {
 		return nil, nil, err
+	}
+	if l.changed = !l.whole || !l.untouched(ctx); l.changed && l.has(".git") {
+		l.pieces = nil
 	}
 	if err := l.own(ctx); err != nil {
 		return nil, nil, err
@@ -196,10 +199,11 @@ func (o Options) made(ctx context.Context) (map[string]string, error) {
 // leaves gathers what of a home's folder goes, and what stays.
 type leaves struct {
 	Options
-	made   map[string]string
-	whole  bool // every file that a home begins with is as it was, or gone
-	pieces []storage.Piece
-	stays  []string
+	made    map[string]string
+	whole   bool // every file that a home begins with is as it was, or gone
+	changed bool // the home's repository holds what a person has changed
+	pieces  []storage.Piece
+	stays   []string
 }
 
 // folder looks through a folder that sallyport made, and the folders of that kind in it. What is the host's alone at the top is own's.
@@ -279,16 +283,20 @@ func (l *leaves) own(ctx context.Context) error {
 			}
 			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path, Bytes: size,
 				Remove: func(context.Context) error { return l.Ops.Do("uninstall:state", at.Remove) }})
-		case !l.whole:
-			l.stays = append(l.stays, fmt.Sprintf("%q stays: it tracks what a person has changed", at.Path))
-		case !l.untouched(ctx):
-			l.stays = append(l.stays, fmt.Sprintf("%q stays: it holds more than sallyport put there", at.Path))
+		case l.changed:
+			l.stays = append(l.stays, fmt.Sprintf("%q stays, with all that it tracks: a person has changed some of that", at.Path))
 		default:
 			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path,
 				Remove: func(context.Context) error { return l.Ops.Do("uninstall:repository", at.Remove) }})
 		}
 	}
 	return nil
+}
+
+// has reports whether the home has a folder of the host's.
+func (l *leaves) has(name string) bool {
+	at, folder, err := beneath.PlaceOf(filepath.Join(l.Home, name))
+	return err == nil && folder && int(at.UID) == os.Geteuid()
 }
 
 // emptied is a folder which goes once it is empty.

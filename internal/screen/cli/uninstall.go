@@ -31,9 +31,12 @@ With --repo DIR it removes only what is in that repository; the home stays.
 
 Your work stays: every commit that has landed, every file of your work trees, other files in the
 home, files of yours that a landing put aside (sallyport-kept-…), and what belongs to another home.
-What stays is named. The work of a change that has not landed goes with the home; the list names
-the command that keeps it as a patch. The audit goes, too: "sallyport audit export --out FILE" keeps
-it. The program itself is removed as it was installed, such as by "apt remove sallyport".
+Once you have changed the home's settings, its template or a group, they all stay with the
+repository that tracks them, and the next command begins on them again. What stays is named.
+
+The work of a change that has not landed goes with the home; the list names the command that keeps
+it as a patch. The audit goes, too: "sallyport audit export --out FILE" keeps it. The program itself
+is removed as it was installed, such as by "apt remove sallyport".
 
 While a change is open nothing is removed, nor listed for --dry-run; the message names every such
 change, and what ends it. The same holds while a service of systemd serves the home. The
