@@ -165,11 +165,14 @@ func (o Options) homeLeaves(ctx context.Context) (pieces []storage.Piece, stays 
 	if err := l.folder(""); err != nil {
 		return nil, nil, err
 	}
-	if l.changed = !l.whole || !l.untouched(ctx); l.changed && l.has(".git") {
-		l.pieces = nil
-	}
-	if err := l.own(ctx); err != nil {
+	tracked := l.pieces
+	l.pieces, l.changed = nil, !l.whole || !l.untouched(ctx)
+	keeps, err := l.own(ctx)
+	if err != nil {
 		return nil, nil, err
+	}
+	if !keeps {
+		l.pieces = append(tracked, l.pieces...)
 	}
 	if len(l.stays) == 0 {
 		l.pieces = append(l.pieces, o.emptied("uninstall:home", o.Home))
@@ -267,36 +270,32 @@ func (l *leaves) file(name string, at beneath.Place, regular bool) error {
 // hostsOwn are the folders at the top of a home that are the host's alone.
 var hostsOwn = []string{".state", ".new-.state", ".git", ".new-.git"}
 
-// own looks at the folders that are the host's alone. The repository goes if it holds nothing but what the home began with.
-func (l *leaves) own(ctx context.Context) error {
+// own looks at the folders that are the host's alone. The repository goes if it holds nothing but what the home began with; keeps
+// says that it does not.
+func (l *leaves) own(ctx context.Context) (keeps bool, err error) {
 	for _, name := range hostsOwn {
 		at, folder, err := beneath.PlaceOf(filepath.Join(l.Home, name))
 		if err != nil {
-			return err
+			return false, err
 		}
 		switch {
 		case !folder || int(at.UID) != os.Geteuid():
 		case name != ".git":
 			size, err := beneath.Allocated(ctx, at.Path)
 			if err != nil {
-				return err
+				return false, err
 			}
 			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path, Bytes: size,
 				Remove: func(context.Context) error { return l.Ops.Do("uninstall:state", at.Remove) }})
 		case l.changed:
+			keeps = true
 			l.stays = append(l.stays, fmt.Sprintf("%q stays, with all that it tracks: a person has changed some of that", at.Path))
 		default:
 			l.pieces = append(l.pieces, storage.Piece{What: "folder", Path: at.Path,
 				Remove: func(context.Context) error { return l.Ops.Do("uninstall:repository", at.Remove) }})
 		}
 	}
-	return nil
-}
-
-// has reports whether the home has a folder of the host's.
-func (l *leaves) has(name string) bool {
-	at, folder, err := beneath.PlaceOf(filepath.Join(l.Home, name))
-	return err == nil && folder && int(at.UID) == os.Geteuid()
+	return keeps, nil
 }
 
 // emptied is a folder which goes once it is empty.

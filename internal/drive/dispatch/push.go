@@ -42,7 +42,7 @@ func (w *worker) push(ctx context.Context, t *turn, because string) error {
 	}
 	more, err := w.join(ctx, t)
 	switch {
-	case errors.Is(err, message.ErrMoved): // the chat is another's
+	case errors.Is(err, message.ErrMoved): // the chat is another's, or a row of the turn is
 		return err
 	case err != nil: // what waits can be the next turn's too
 		p.again(w.up())

@@ -326,7 +326,7 @@ func (w *worker) broke(ctx context.Context, t turn, err error) error {
 	w.end(ctx)
 	stopped := ctx.Err() != nil
 	if !stopped {
-		w.Log.Error("a turn broke off; its messages are given back", "chat", w.chat.ID, "error", err)
+		w.Log.Error("a turn broke off; what it still has of its messages is given back", "chat", w.chat.ID, "error", err)
 	}
 	again := slices.ContainsFunc(t.rows, func(m message.In) bool { return m.First < t.number })
 	return w.giveBack(ctx, t, "the host could not write what came of the turn", stopped || !again)

@@ -129,7 +129,7 @@ func (j *job) unpack(name string, content []byte, depth int) error {
 	}
 	var already *NotScanned
 	switch {
-	case err == nil || errors.As(err, &already) || j.ctx.Err() != nil:
+	case err == nil || errors.As(err, &already) || errors.Is(err, errCrowded) || j.ctx.Err() != nil:
 		return err
 	}
 	return &NotScanned{File: j.file, Reason: "it is a " + string(kind) + " archive that the scan cannot read", cause: err}

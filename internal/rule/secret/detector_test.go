@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,6 +72,11 @@ func TestWhatTheLibraryWouldTakeHoursForIsNotScanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := func(n int) string { return strings.Repeat("key-abcd1234 ", n) }
+	var packed strings.Builder
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write([]byte(keys(40_000))); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		text    string
 		crowded bool
@@ -80,6 +86,7 @@ func TestWhatTheLibraryWouldTakeHoursForIsNotScanned(t *testing.T) {
 		"many keys in one line":      {keys(40_000) + "\n", false},
 		"many lines and few keys":    {strings.Repeat("\n", 1<<20) + keys(10) + "\n", false},
 		"few keys before many bytes": {keys(10) + strings.Repeat("z%", 2<<20), false},
+		"many keys in a packed line": {packed.String(), true},
 	} {
 		found, err := s.Scan(t.Context(), "a", strings.NewReader(c.text), int64(len(c.text)))
 		var not *NotScanned
