@@ -221,7 +221,7 @@ func (rs *Rehearsals) buildImage(ctx context.Context, row change.Row, o grounds.
 	if err != nil {
 		return made, nil, fmt.Errorf("build the image: %w", err)
 	}
-	why = rs.Secrets.Redact(run.Why() + stumbled(run.Tail) + unreached(run.Tail, rs.Host.Registries()))
+	why = run.Why() + stumbled(run.Tail) + unreached(run.Tail, rs.Host.Registries())
 	no := &proposal.CheckResult{Command: imageCommand, Took: run.Took, Why: why, Tail: run.Tail}
 	if !run.OK() {
 		return made, no, nil

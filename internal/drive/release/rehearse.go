@@ -133,7 +133,7 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 	}
 	if f := report.Failed; f != nil {
 		return nil, &proposal.CheckResult{
-			Command: command, Took: took, Why: stepNames[f.Step] + ": " + rs.Secrets.Redact(f.Why), Tail: rs.Secrets.Redact(f.Tail),
+			Command: command, Took: took, Why: stepNames[f.Step] + ": " + f.Why, Tail: f.Tail, // the card and the ledger keep no secret of it
 		}, nil
 	}
 	h := &proposal.Host{Build: c.is.Build, Schema: c.is.Schema, Was: now.Schema, Not: slices.Clone(never), Took: took}
