@@ -49,6 +49,11 @@ func Short(s string, limit int) string {
 	return s
 }
 
+// Quoted is Short between quotation marks, as what others have written stands in a sentence of the host: it ends where the marks end.
+func Quoted(s string, limit int) string {
+	return "“" + strings.NewReplacer("“", "'", "”", "'", "„", "'", `"`, "'").Replace(Short(s, limit)) + "”"
+}
+
 // Brief is Short, cut as by Cut: for what an agent shows, of which nobody has taken the secrets out yet.
 func Brief(s string, limit int) string { return Cut(joined(s), limit) }
 

@@ -54,10 +54,10 @@ const (
 	letters = `[A-HJ-NP-Z2-9]{4}`
 )
 
-// codes are those in other words: in a quote of the message that gave one, say. Small letters without dashes are words of a sentence, but
-// where somebody says that they confirm.
+// codes are those in other words: in a quote of the message that gave one, say. In small letters without dashes, what has no digit is words
+// of a sentence, but where somebody says that they confirm.
 var (
-	codes    = pattern.Of(`\b(?:` + letters + `(?:` + between + letters + `){2}|(?i:` + letters + `(?:` + dashed + letters + `){2}))\b`)
+	codes    = pattern.Of(`^(?:` + letters + `(?:` + between + letters + `){2}|(?i:` + letters + `(?:` + dashed + letters + `){2}))$`)
 	anyCodes = pattern.Of(`(?i)\b` + letters + `(?:` + between + letters + `){2}\b`)
 	confirms = pattern.Of(`(?i)\b` + string(Confirm) + `\b`)
 )
@@ -67,8 +67,25 @@ func Hush(text string) string {
 	if _, like := Code(text); like {
 		return Hushed
 	}
+	confirmed := len(text)
 	if at := confirms().FindStringIndex(text); at != nil {
-		return codes().ReplaceAllString(text[:at[1]], hidden) + anyCodes().ReplaceAllString(text[at[1]:], hidden)
+		confirmed = at[1]
 	}
-	return codes().ReplaceAllString(text, hidden)
+	var b strings.Builder
+	kept := 0 // up to here
+	for from := 0; ; {
+		at := anyCodes().FindStringIndex(text[from:])
+		if at == nil {
+			b.WriteString(text[kept:])
+			return b.String()
+		}
+		is := text[from+at[0] : from+at[1]]
+		if from+at[0] >= confirmed || strings.ContainsAny(is, "23456789") || codes().MatchString(is) {
+			if from+at[0] >= kept {
+				b.WriteString(text[kept:from+at[0]] + hidden)
+			}
+			kept = from + at[1]
+		}
+		from += at[0] + 1 // another may begin within it
+	}
 }

@@ -145,7 +145,7 @@ const Pending = "pending"
 // Question is an approval with what it is about.
 type Question struct {
 	Approval  Approval   `json:"approval"`
-	Proposal  Proposal   `json:"proposal"`
+	Proposal  Proposal   `json:"proposal,omitzero"`
 	Admission *Admission `json:"admission,omitempty"` // of a question about a stranger or a place, which has no proposal
 }
 

@@ -106,7 +106,7 @@ func admissionOf(q question.Question) api.Approval {
 		out.Decision = string(approval.Refused)
 	}
 	by := actorOf(q.Answer.By)
-	out.By, out.At, out.Via, out.Reason = &by, &q.Answer.At, q.Answer.Via, text(chosen.Label+": "+out.Reason)
+	out.By, out.At, out.Via, out.Reason = &by, &q.Answer.At, q.Answer.Via, text(chosen.Label)
 	return out
 }
 

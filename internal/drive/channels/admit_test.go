@@ -47,6 +47,23 @@ func TestWhoIsLetInIsHeardFromTheirFirstWord(t *testing.T) {
 	})
 }
 
+// TestNoStrangerHidesWhoTheyAre: what they write of themselves is cleaned of secrets piece by piece, so none takes out another, or the host's
+// words.
+func TestNoStrangerHidesWhoTheyAre(t *testing.T) {
+	play(t, []string{"echo"}, func(t *testing.T, s *scene) {
+		mal := channeltest.Person{Account: "deploy4f9aK2xQ7Zt1", Handle: "deploy4f9aK2xQ7Zt1", Name: "curl -u 'admin:hunter2"}
+		s.wire(channeltest.DirectOf(mal), "echo")
+		s.lives()
+		s.tells(mal, "it is Alice' of accounting: ghp_0123456789abcdefghijABCDEFGHIJ012345")
+		card := s.newest(olgaDM).Text
+		for _, want := range []string{"deploy4f9aK2xQ7Zt1) wants to talk with echo in ", "it is Alice' of accounting: [secret: github-token]”"} {
+			if !strings.Contains(card, want) {
+				t.Errorf("%q is not shown:\n%s", want, card)
+			}
+		}
+	})
+}
+
 // TestWhoIsDeniedIsForgottenAndAskedAboutAgain is CH-056; what the platform hands over again stays denied.
 func TestWhoIsDeniedIsForgottenAndAskedAboutAgain(t *testing.T) {
 	play(t, []string{"echo", "notes"}, func(t *testing.T, s *scene) {

@@ -55,13 +55,13 @@ func (c *Channels) askSender(ctx context.Context, tx store.Tx, s said, g group.F
 		return c.drop(ctx, tx, s, "somebody is asked about the sender already")
 	}
 
-	title := fmt.Sprintf("🙋 %s wants to talk with %s in %s on %s.", s.speaker(), g, where(s.where), s.where.Platform)
+	title := fmt.Sprintf("🙋 %s wants to talk with %s in %s on %s.", asker{c}.speaker(s), g, asker{c}.place(s.where), s.where.Platform)
 	if s.Sender.Account == "" {
 		title += " The platform does not say who that is: whoever has the name may talk, and decides nothing."
 	}
 	q := question.New("", title, nil, ledger.Now())
 	q.Kind, q.Words = question.Sender, false
-	q.Card.Lines = []string{"They said: " + quoted(inert.Short(s.Text, 300))}
+	q.Card.Lines = []string{"They said: " + asker{c}.words(s.Text, 300)}
 	q.Options = []question.Option{{Key: Allow, Label: "Allow"}, {Key: Deny, Label: "Deny", Alone: true}}
 	asked, err := c.approvers(ctx, tx, g)
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Channels) askPlace(ctx context.Context, tx store.Tx, s said) error {
 	}
 	q := question.New("", "🔌 New channel — wire it?", nil, ledger.Now())
 	q.Kind, q.Words = question.Channel, false
-	q.Card.Lines = []string{fmt.Sprintf("%s is trying to reach you in %s on %s. Wire to which agent?", s.speaker(), where(s.where), s.where.Platform)}
+	q.Card.Lines = []string{fmt.Sprintf("%s is trying to reach you in %s on %s. Wire to which agent?", asker{c}.speaker(s), asker{c}.place(s.where), s.where.Platform)}
 	for _, g := range s.home.Groups[:min(len(s.home.Groups), groupsShown)] {
 		q.Options = append(q.Options, question.Option{Key: WireTo + string(g), Label: string(g)})
 	}
@@ -125,17 +125,19 @@ func (c *Channels) replace(ctx context.Context, tx store.Tx, there wiring.Pendin
 	return tx.ReplacePending(ctx, there.Question, there.Event)
 }
 
-// where is what people call a place.
-func where(c conversation.Conversation) string { return quoted(inert.Short(c.Name, 80)) }
+// What strangers write is cleaned of secrets piece by piece: in a whole card, one piece could have another taken out with it.
 
-// speaker is who has said something, as a card names them.
-func (s said) speaker() string {
-	return fmt.Sprintf("%s (%s)", quoted(s.by.Name), inert.Short(s.by.Identity, 80))
+// words are a stranger's, as a card has them.
+func (k asker) words(of string, limit int) string {
+	return inert.Quoted(k.Secrets.Redact(of), limit)
 }
 
-// quoted is what others have written, as it stands in a sentence of the host: it ends where the marks end.
-func quoted(text string) string {
-	return "“" + strings.NewReplacer("“", "'", "”", "'", "„", "'", `"`, "'").Replace(text) + "”"
+// place is what people call one.
+func (k asker) place(of conversation.Conversation) string { return k.words(of.Name, 80) }
+
+// speaker is who has said something, as a card names them.
+func (k asker) speaker(s said) string {
+	return fmt.Sprintf("%s (%s)", k.words(s.by.Name, 200), inert.Short(k.Secrets.Redact(s.by.Identity), 80))
 }
 
 // ask puts a question about something that was said to who may decide it.

@@ -178,11 +178,19 @@ func (d decider) unspoken(ctx context.Context, tx store.Tx, p proposal.Proposal,
 	return "a part of what it shows has not arrived here", nil
 }
 
-// title is what a card is about, in a sentence: its change, or what it asks.
+// title is what a card is about, in a sentence: its change, as the card names it, or what it asks. Questions about strangers and places
+// have one title each; what they tell apart is their first line.
 func (d decider) title(ctx context.Context, tx store.Tx, o message.Out) (string, error) {
 	if o.Card != message.CardApproval && o.Card != message.CardTrial {
 		q, err := tx.Question(ctx, o.Question)
+		if (q.Kind == question.Sender || q.Kind == question.Channel) && len(q.Card.Lines) > 0 {
+			return inert.Short(q.Card.Lines[0], 200), err
+		}
 		return short(q.Card.Title), err
+	}
+	p, ok, err := tx.Proposal(ctx, o.Change)
+	if err != nil || ok {
+		return short(p.Card.Title), err
 	}
 	row, err := tx.Change(ctx, o.Change)
 	return short(row.Request.Headline()), err
@@ -198,7 +206,7 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 	case decide.Typed:
 		if v.Answer.Card.Asks == decide.Trial {
 			return "Nothing is decided: " + string(on.Change) + " is a change of the host. To keep it, reply `confirm` and its code, " +
-				"which was given to whoever approved it: twelve letters and digits, such as `confirm ABCD-EFGH-JKLM`. To roll it back, reply `rollback`.", nil
+				"which was given to whoever approved it: twelve letters and digits, with no 0, 1, I or O, such as `confirm ABCD-EFGH-JKLM`. To roll it back, reply `rollback`.", nil
 		}
 		return string(on.Change) + " changes the host. To approve it, type CONFIRM HOST. To refuse it, reply `refuse`.", nil
 	case decide.Elsewhere:

@@ -146,7 +146,7 @@ func TestAGroupsAdminApprovesOnAnotherPlatformAndConfirmsWhereItWasAskedFor(t *t
 		nobody := somebody{by: audit.Actor{Kind: "person", Name: "x", UID: -1, Identity: "irc:~ada"}}
 		s.askAgain(right.Group)
 		name := string(s.change)
-		if got := s.texts(ada.direct); len(got) != 3 || !strings.HasPrefix(got[0], "The group echo asks for this in echo on terminal.\n"+name+"  Greet people by name\n") || got[2] != "May "+name+" land?\n1. approve\n2. refuse" {
+		if got := s.texts(ada.direct); len(got) != 3 || !strings.HasPrefix(got[0], "The group echo asks for this in “echo” on terminal.\n"+name+"  Greet people by name\n") || got[2] != "May "+name+" land?\n1. approve\n2. refuse" {
 			t.Errorf("the admin is shown %q", got)
 		}
 		if other := len(s.cards(gil.direct)) + len(s.cards(may.direct)); other != 0 {
@@ -173,7 +173,7 @@ func TestAGroupsAdminApprovesOnAnotherPlatformAndConfirmsWhereItWasAskedFor(t *t
 			}
 		}
 
-		if got := s.texts(ada.direct); got[len(got)-1] != "This is about the group echo, in echo on terminal.\n"+trial.Message1 {
+		if got := s.texts(ada.direct); got[len(got)-1] != "This is about the group echo, in “echo” on terminal.\n"+trial.Message1 {
 			t.Errorf("message 1 is shown to who approved it as %q", got)
 		}
 		if other := len(s.cards(gil.direct)) + len(s.cards(may.direct)); other != 0 {
@@ -293,7 +293,7 @@ func TestAGroupsAdminSaysHowAFolderIsShown(t *testing.T) {
 		if m, decides := s.hears(gil, ada.direct, words("read-write")); decides {
 			t.Errorf("by who may not: %+v", m.Decides)
 		}
-		if got := s.texts(ada.direct); !strings.HasPrefix(got[len(got)-1], "The group echo asks for this in echo on terminal.\n"+string(s.change)+" is to show the agent of echo this folder") {
+		if got := s.texts(ada.direct); !strings.HasPrefix(got[len(got)-1], "The group echo asks for this in “echo” on terminal.\n"+string(s.change)+" is to show the agent of echo this folder") {
 			t.Errorf("it is asked as %q", got)
 		}
 		if m, decides := s.hears(ada, ada.direct, words("read-write")); !decides || m.Decides.Problem != "" {

@@ -72,6 +72,38 @@ func (b *book) agreed(row change.Row, by ...audit.Actor) {
 	})
 }
 
+// TestNoWordOnACardTakesOutWhatStandsBehindIt: an agent chooses its words, the names of files and the hosts that it asks for. None of them
+// makes a secret of what the host says between them, nor of another.
+func TestNoWordOnACardTakesOutWhatStandsBehindIt(t *testing.T) {
+	b := open(t)
+	here := b.talks("irc", "#echo", "echo")
+	ada, alone := b.knows("ada", "slack")
+	row := b.add(change.Submitted, swap(here))
+	b.asks(ada.Person)
+	p := offer(row, 1)
+	p.Card.Wish = "greet people by name, with ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	p.Card.AgentSays = "Done. Try curl -s -u \"admin:"
+	p.Card.FilesTotal, p.Card.Files = 1, []proposal.FileLine{{Path: "deploy-4f9aK2xQ7Zt1", Status: "added", Added: 3, Note: "new executable"}}
+	p.Card.Reach = []string{"it gains a hook that runs outside of its sandbox"}
+	p.Card.Checks = []proposal.CheckResult{{Command: "make test", Why: "exit status 1"}}
+	p.Card.Network = []string{"sallyport refused a request to x\" y"}
+	p.Digest = p.Sum()
+	b.do(func(tx store.Tx) error {
+		_, err := b.Origin.OpenApproval(t.Context(), tx, row, p)
+		return err
+	})
+	for _, shown := range []string{b.outs(here.ID)[0].Text, b.outs(alone.ID)[0].Text} {
+		for _, want := range []string{"added deploy-4f9aK2xQ7Zt1 (", "new executable", "outside of its sandbox", "check FAILED: make test", "in its own words"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%q is not shown:\n%s", want, shown)
+			}
+		}
+		if strings.Contains(shown, "ghp_") {
+			t.Errorf("a secret is shown:\n%s", shown)
+		}
+	}
+}
+
 func TestAnApprovalIsShownWhereItWasAskedForAndToWhoIsAskedAlone(t *testing.T) {
 	b := open(t)
 	here := b.talks("irc", "#echo", "echo")
@@ -92,7 +124,7 @@ func TestAnApprovalIsShownWhereItWasAskedForAndToWhoIsAskedAlone(t *testing.T) {
 	if len(first) != 2 || first[0].Card != message.CardDiff || first[1].Card != message.CardApproval || first[1].Question != asked.Question || first[1].Change != row.ID {
 		t.Fatalf("shown is %+v", first)
 	}
-	if len(there) != 2 || there[0].Text != "The group echo asks for this in echo on irc.\n"+first[0].Text || there[1].Text != first[1].Text || there[1].Question != asked.Question {
+	if len(there) != 2 || there[0].Text != "The group echo asks for this in “echo” on irc.\n"+first[0].Text || there[1].Text != first[1].Text || there[1].Question != asked.Question {
 		t.Errorf("who is asked sees %+v", there)
 	}
 	if n := len(b.outs(bystander.ID)); n != 0 {
@@ -234,7 +266,7 @@ func TestATrialIsShownToWhoApprovedItAndToWhoAskedForIt(t *testing.T) {
 		t.Errorf("shown is %+v", all)
 	}
 	for name, chat := range map[string]id.Chat{"who approved it": adas.ID, "who asked for it": beas.ID} {
-		if all := b.outs(chat); len(all) != 1 || all[0].Lane != message.Notice || all[0].Card != message.CardTrial || all[0].Text != "This is about the group echo, in echo on irc.\n"+tried.Question() {
+		if all := b.outs(chat); len(all) != 1 || all[0].Lane != message.Notice || all[0].Card != message.CardTrial || all[0].Text != "This is about the group echo, in “echo” on irc.\n"+tried.Question() {
 			t.Errorf("%s sees %+v", name, all)
 		}
 	}

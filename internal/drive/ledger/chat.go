@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/id"
@@ -47,12 +48,28 @@ func (n *Origin) chat(ctx context.Context, tx store.Tx, row change.Row) (chat co
 // tellIn writes messages about a change into a chat.
 func (n *Origin) tellIn(ctx context.Context, tx store.Tx, row change.Row, chat conversation.Chat, all ...message.Out) error {
 	for _, o := range all {
-		o.ID, o.Chat, o.Turn, o.Change, o.At, o.Text = id.NewOut(), chat.ID, chat.Turn, row.ID, Now(), n.secrets.Redact(o.Text)
+		o.ID, o.Chat, o.Turn, o.Change, o.At = id.NewOut(), chat.ID, chat.Turn, row.ID, Now()
+		switch {
+		case o.Card == "":
+			o.Text = n.secrets.Redact(o.Text)
+		case o.Card.Asks():
+			o.Text = n.byLine(o.Text)
+		}
 		if _, err := tx.PutOut(ctx, o); err != nil {
 			return fmt.Errorf("tell of %s in a conversation: %w", row.ID, err)
 		}
 	}
 	return nil
+}
+
+// byLine returns a text that the host has put together without secrets. Others' words in it have been cleaned, each as a whole: what is looked
+// at here is each line by itself, so that no word of theirs can take out what stands behind it.
+func (n *Origin) byLine(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(n.secrets.Redact(line))
+	}
+	return b.String()
 }
 
 // PutProposal stores p as its change's current one, and takes secrets out of its card.
@@ -77,7 +94,7 @@ func (n *Origin) OpenApproval(ctx context.Context, tx store.Tx, row change.Row, 
 
 	about, diff, ask := p.Tell(row.Request.Group)
 	var all []message.Out
-	for _, piece := range append([]string{about}, diff...) {
+	for _, piece := range append([]string{n.byLine(about)}, diff...) { // the diff was cleaned where it was read
 		all = append(all, message.Out{Lane: message.Notice, Card: message.CardDiff, Text: piece})
 	}
 	all = append(all, message.Out{Lane: message.Notice, Card: message.CardApproval, Question: asked.Question, Text: ask})

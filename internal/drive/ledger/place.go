@@ -105,7 +105,7 @@ func (n *Origin) show(ctx context.Context, tx store.Tx, row change.Row, who []id
 		return err
 	}
 	told := slices.Clone(card)
-	told[0].Text = fmt.Sprintf(opening, row.Request.Group, inert.Short(where.Name, 80), where.Platform) + told[0].Text
+	told[0].Text = fmt.Sprintf(opening, row.Request.Group, inert.Quoted(n.secrets.Redact(where.Name), 80), where.Platform) + told[0].Text
 	for i := range told {
 		told[i].Lane = message.Notice // it is the host that speaks there
 	}

@@ -110,7 +110,9 @@ func (s *Submissions) speak(ctx context.Context, o grounds.Offer) (*proposal.Spo
 	if err := errors.Join(err, clean.Close()); err != nil {
 		return nil, fmt.Errorf("read the diff for the conversation: %w", err)
 	}
-	return proposal.Speak(b.String(), b.longer), nil
+	spoken := proposal.Speak(b.String(), b.longer)
+	spoken.Hidden = clean.Hidden()
+	return spoken, nil
 }
 
 // bounded keeps the beginning of what is written, as much as a conversation may show.

@@ -20,8 +20,9 @@ const (
 
 // Spoken is a diff as a conversation shows it.
 type Spoken struct {
-	Diff   []string `json:"diff"`   // inert, in pieces
-	Longer bool     `json:"longer"` // and there is more of it
+	Diff   []string `json:"diff"`             // inert, in pieces
+	Longer bool     `json:"longer"`           // and there is more of it
+	Hidden int      `json:"hidden,omitempty"` // lines that are added and not shown as they are: something in them looks like a secret
 }
 
 // Speak returns a diff in pieces, cut at lines where that is possible; longer says that there is more of it than was read.
@@ -72,6 +73,8 @@ func (c Card) Unspoken() string {
 		return "its diff is not shown here"
 	case c.Spoken.Longer:
 		return fmt.Sprintf("its diff is longer than the %d characters that are shown here", ChunkRunesMax*ChunksMax)
+	case c.Spoken.Hidden > 0:
+		return fmt.Sprintf("what looks like a secret is not shown here, in %d of the lines that it adds or the names that it gives", c.Spoken.Hidden)
 	case c.MarksTotal > len(c.Marks):
 		return fmt.Sprintf("it has %d marks, and %d are shown here", c.MarksTotal, len(c.Marks))
 	}

@@ -126,6 +126,7 @@ func TestWhatAConversationDoesNotShowWholeIsNotApprovedThere(t *testing.T) {
 		"":                            func(*proposal.Card) {},
 		"its diff is not shown here":  func(c *proposal.Card) { c.Spoken = nil },
 		"its diff is longer than the": func(c *proposal.Card) { c.Spoken.Longer = true },
+		"what looks like a secret is": func(c *proposal.Card) { c.Spoken.Hidden = 1 },
 		"it has 2 marks":              func(c *proposal.Card) { c.MarksTotal = 2 },
 		"it changes 2 files":          func(c *proposal.Card) { c.FilesTotal = 2 },
 		"no text shows what changes":  func(c *proposal.Card) { c.Files[0].Binary = true },

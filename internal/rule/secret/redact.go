@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sallyport/internal/base/pattern"
 )
 
 // What is not known to be free of secrets is not shown.
@@ -93,6 +95,8 @@ type Redactor struct {
 	buf     []byte
 	past    int    // how much of buf is written already
 	swallow string // bytes to drop from what comes next: a secret larger than what is held back goes on
+	gone    string // what stands in the place of that
+	lined   bool   // every line end stays, and each line of a secret is replaced by itself
 	err     error
 }
 
@@ -121,12 +125,38 @@ func (r *Redactor) Write(p []byte) (int, error) {
 func (r *Redactor) take(p []byte) {
 	if r.swallow != "" {
 		rest := bytes.TrimLeft(p, r.swallow)
+		if r.lined && r.err == nil {
+			_, r.err = io.WriteString(r.to, onLines(string(p[:len(p)-len(rest)]), r.gone))
+		}
 		if len(rest) == 0 {
 			return
 		}
 		p, r.swallow = rest, ""
 	}
 	r.buf = append(r.buf, p...)
+}
+
+// onLines is what stands in the place of what goes on from a line that was told already.
+func onLines(taken, label string) string {
+	var out strings.Builder
+	for i, line := range strings.Split(taken, "\n") {
+		if i == 0 {
+			continue
+		}
+		out.WriteByte('\n')
+		if line != "" {
+			out.WriteString(label)
+		}
+	}
+	return out.String()
+}
+
+// instead is what stands in the place of a part of a text.
+func (r *Redactor) instead(taken, label string) string {
+	if !r.lined {
+		return label
+	}
+	return label + onLines(taken, label)
 }
 
 // Flush writes all but an unfinished word, key or other secret at the end, also one that the host knows and that has several words.
@@ -176,7 +206,7 @@ func (r *Redactor) pass(end int, last bool) {
 	var out strings.Builder
 	at := r.past
 	if err != nil {
-		out.WriteString(unscanned)
+		out.WriteString(r.instead(text[at:end], unscanned))
 		at = end
 	}
 	for _, m := range marks(text, hits) {
@@ -188,14 +218,14 @@ func (r *Redactor) pass(end int, last bool) {
 				end = max(m.from, at)
 				break
 			}
-			r.swallow = swallowed(m.rule)
+			r.swallow, r.gone = swallowed(m.rule), label(m.rule)
 			m.to = len(text)
 		}
 		if m.to <= at {
 			continue
 		}
 		out.WriteString(text[at:max(at, m.from)])
-		out.WriteString("[secret: " + m.rule + "]")
+		out.WriteString(r.instead(text[max(at, m.from):m.to], label(m.rule)))
 		at = m.to
 	}
 	if at < end {
@@ -239,6 +269,9 @@ func swallowed(rule string) string {
 	return token
 }
 
+// label is what is shown in the place of a secret.
+func label(rule string) string { return "[secret: " + rule + "]" }
+
 // mark is a part of a text that must not be shown.
 type mark struct {
 	from, to int
@@ -250,7 +283,7 @@ func marks(text string, hits []hit) []mark {
 	const everywhereMin = 8 // shorter ones are common words by chance
 	var all []mark
 	seen := map[string]bool{}
-	for _, h := range hits {
+	for _, h := range keyed(hits) {
 		if h.secret == "" || seen[h.secret] {
 			continue
 		}
@@ -283,13 +316,35 @@ func marks(text string, hits []hit) []mark {
 	return out
 }
 
+// A key as the library finds it reaches from a header to the next words that end as one, whatever stands between.
+var (
+	keyStart = pattern.Of(`^-----[^\n]*?-----`)
+	keyStuff = pattern.Of(`[A-Za-z0-9+/=]{20,}`)
+)
+
+// keyed returns hits with a key that the library has found in its parts: the header, and what can be of a key. What else stands there is
+// shown, or whoever writes a header could hide what follows.
+func keyed(hits []hit) []hit {
+	var all []hit
+	for _, h := range hits {
+		if h.own || h.rule != "private-key" {
+			all = append(all, h)
+			continue
+		}
+		for _, at := range append(keyStart().FindAllStringIndex(h.secret, 1), keyStuff().FindAllStringIndex(h.secret, -1)...) {
+			all = append(all, hit{rule: h.rule, at: h.at + at[0], secret: h.secret[at[0]:at[1]]})
+		}
+	}
+	return all
+}
+
 // blot replaces every secret in a text.
 func blot(text string, hits []hit) string {
 	var out strings.Builder
 	at := 0
 	for _, m := range marks(text, hits) {
 		out.WriteString(text[at:m.from])
-		out.WriteString("[secret: " + m.rule + "]")
+		out.WriteString(label(m.rule))
 		at = m.to
 	}
 	return out.String() + text[at:]
