@@ -158,29 +158,42 @@ func (h *host) trips() (why string) {
 }
 
 // turn says which release is started now; "" = the current one, for no host change is under way. Where the record says so it goes back
-// first. It waits for a record that cannot be read: which version may run is not known. Errors: of insist.
+// first. It waits for a record or a release that cannot be read: which version may run is not known. Errors: of insist.
 func (h *host) turn(ctx context.Context) (digest string, fresh bool, err error) {
-	err = h.insist(ctx, h.look)
+	does := wait
+	err = h.insist(ctx, func() (err error) {
+		does, err = h.choose()
+		return err
+	})
 	if err != nil || h.r.Step == "" {
 		return "", false, err
 	}
-	if why := h.trips(); why != "" { // while no keeper ran
-		_, _ = h.happen(failed, why, nil)
-	}
-	does, err := h.happen(begun, "", nil)
-	if err == nil && does == runNew {
-		if err = release.In(h.home, h.ops).Turn(h.r.New); err != nil && h.r.Step.onTrial() {
-			does, err = h.happen(failed, err.Error(), nil)
-		}
-		h.follow()
-	}
-	if err == nil && does == goBack {
+	if does == goBack {
 		err = h.insist(ctx, func() error { return h.goBack(ctx) })
 	}
 	if does == runNew {
 		return h.r.New, true, err
 	}
 	return h.r.Old, false, err
+}
+
+// choose reads the record, and has the release lie there that it names. It may be done again. On trial a release that cannot is sent back;
+// one that was confirmed is waited for.
+func (h *host) choose() (does deed, err error) {
+	if err := h.look(); err != nil || h.r.Step == "" {
+		return wait, err
+	}
+	if why := h.trips(); why != "" { // while no keeper ran
+		_, _ = h.happen(failed, why, nil)
+	}
+	does, err = h.happen(begun, "", nil)
+	if err == nil && does == runNew {
+		if err = release.In(h.home, h.ops).Turn(h.r.New); err != nil && h.r.Step.onTrial() {
+			does, err = h.happen(failed, err.Error(), nil)
+		}
+		h.follow()
+	}
+	return does, err
 }
 
 // errGone says that somebody has removed the home: nothing is left to bring back, or to keep up.

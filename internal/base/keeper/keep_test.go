@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -115,6 +116,53 @@ func stops(d *daemon) {
 	ready(d)
 	d.words <- said{word: wordStop}
 	d.ended <- exit{0, "it ended with exit status 0"}
+}
+
+// TestAReleaseThatCannotBeReadIsWaitedFor: one that was confirmed runs as soon as it is there again, and who looks at the log knows why
+// nothing does until then.
+func TestAReleaseThatCannotBeReadIsWaitedFor(t *testing.T) {
+	home, r := armable(t)
+	if err := Arm(disk.Ops{}, home, r, 1<<10); err != nil {
+		t.Fatal(err)
+	}
+	is, _, err := RecordOf(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is.Step = Confirmed
+	if err := is.write(disk.Ops{}, home); err != nil {
+		t.Fatal(err)
+	}
+	card := filepath.Join(home, ".state", "releases", is.New, "release.json")
+	if err := os.Rename(card, card+".away"); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{home: home, lives: []func(*daemon){ready}}
+		p := h.parts()
+		p.host.now, p.host.tell, p.host.room = deadman.Now, p.tell, func(int64) string { return "" }
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() {
+			_, err := keep(ctx, p)
+			over <- err
+		}()
+		time.Sleep(time.Minute)
+		if got := strings.Join(h.got, "\n"); !strings.Contains(got, "release.json") || strings.HasSuffix(got, " start") {
+			t.Errorf("while it is away: %s", got)
+		}
+		if err := os.Rename(card+".away", card); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := strings.Join(h.got, "\n"); !strings.HasSuffix(got, " start") {
+			t.Errorf("once it is there: %s", got)
+		}
+		cancel()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestADaemonThatDiesIsStartedAgain(t *testing.T) {

@@ -211,10 +211,13 @@ func goingBack(undone landing.Landing, reason string) string {
 	return fmt.Sprintf("This reverts commit %s.\n\n%s", undone.NewCommit, reason)
 }
 
-// seal dates a commit and takes secrets out of what it says.
+// seal dates a commit and takes secrets out of what it says, part by part: so its subject is what the card showed, and its trailers stay.
 func (c Composer) seal(who git.Person, m landing.Message, at time.Time) Commit {
 	who.Author.At, who.Committer.At = at, at
-	return Commit{Author: who.Author, Committer: who.Committer, Message: c.Secrets.Redact(m.String())}
+	for _, part := range []*string{&m.Subject, &m.Body, &m.CoAuthor, &m.Approver} {
+		*part = c.Secrets.Redact(*part)
+	}
+	return Commit{Author: who.Author, Committer: who.Committer, Message: m.String()}
 }
 
 // landing returns a change's latest journal row.

@@ -421,13 +421,15 @@ func (t messages) NoteDelivery(ctx context.Context, card id.Out, at time.Time) e
 	return doing(err, "note that the card %q was delivered", card)
 }
 
-// DropMessages removes messages that came to their end before a time, and what was sent before it.
+// DropMessages removes messages that came to their end before a time, and what was sent before it. A question that waits stays, with what
+// it is about: whether that has all arrived is asked until it is answered (SM-909).
 func (t messages) DropMessages(ctx context.Context, before time.Time) (int64, error) {
 	in, err := t.write(ctx, "drop-messages", `DELETE FROM message_in WHERE ended_at < ? AND recurrence IS NULL AND status IN ('completed', 'folded', 'dead')`, ms(before))
 	if err != nil {
 		return 0, fmt.Errorf("remove old messages: %w", err)
 	}
-	out, err := t.write(ctx, "drop-messages", `DELETE FROM message_out WHERE at < ? AND id NOT IN (SELECT out FROM delivery WHERE status = 'waiting') AND question NOT IN (SELECT id FROM question WHERE outcome IS NULL)`, ms(before))
+	out, err := t.write(ctx, "drop-messages", `DELETE FROM message_out WHERE at < ? AND id NOT IN (SELECT out FROM delivery WHERE status = 'waiting') AND question NOT IN (SELECT id FROM question WHERE outcome IS NULL)
+		AND NOT (card = 'diff' AND change IN (SELECT subject FROM question WHERE outcome IS NULL))`, ms(before))
 	if err != nil {
 		return 0, fmt.Errorf("remove what was sent long ago: %w", err)
 	}

@@ -491,7 +491,38 @@ func testDeliveries(t *testing.T, s *suite) {
 		s.same(counts, map[message.DeliveryStatus]int{message.Waiting: 2})
 		return errors.Join(err, err2)
 	})
+	testOldCards(s, a.ID)
 	testEndedCards(t, s, a.ID)
+}
+
+// testOldCards holds that a part of a card which has not arrived is not forgotten while the card waits, however long that is (SM-909).
+func testOldCards(s *suite, where id.Conversation) {
+	var card message.Out
+	var q question.Question
+	c := s.addChange()
+	whole := func(ctx context.Context, tx store.Tx, want bool) error {
+		_, err := tx.DropMessages(ctx, at(1000))
+		got, err2 := tx.Whole(ctx, card)
+		s.same(got, want)
+		return errors.Join(err, err2)
+	}
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		chat, err := tx.PutChat(ctx, conversation.Chat{ID: id.NewChat(), Group: "ida", Conversation: where, Created: at(1)})
+		q = question.New(c.ID.Subject(), "?", []string{"a", "b"}, at(1))
+		err2 := tx.AddQuestion(ctx, q)
+		diff, err3 := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardDiff, Change: c.ID, Text: "+x", At: at(1)})
+		var err4 error
+		card, err4 = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat.ID, Lane: message.Notice, Card: message.CardApproval, Change: c.ID,
+			Question: q.ID, Text: "?", At: at(1)})
+		d, _, err5 := tx.Delivery(ctx, diff.ID)
+		err6 := tx.MoveDelivery(ctx, d.Dead("refused", at(2)))
+		d, _, err7 := tx.Delivery(ctx, card.ID)
+		err8 := tx.MoveDelivery(ctx, d.Arrived("p2", 1, at(2)))
+		return errors.Join(err, err2, err3, err4, err5, err6, err7, err8, whole(ctx, tx, false))
+	})
+	s.do(func(ctx context.Context, tx store.Tx) error {
+		return errors.Join(tx.EndQuestion(ctx, q.ID, question.Void, "over", at(3)), whole(ctx, tx, true))
+	})
 }
 
 // testEndedCards holds that a card that has left and whose question has ended is found until it shows that.
