@@ -218,7 +218,12 @@ func shown(r rune, size int) bool {
 }
 
 // Inkless reports whether r is a letter, a mark or a symbol for Unicode, and nothing for a reader: what a program may show as nothing
-// (Default_Ignorable_Code_Point, without the format characters) and the blank pattern of Braille.
+// (Default_Ignorable_Code_Point, without the format characters), and the letters that are blank: the empty pattern of Braille, two
+// hieroglyphs, the filler of Khitan and a note without a head.
 func Inkless(r rune) bool {
-	return r >= 0xad && unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == 0x2800
+	switch r {
+	case 0x2800, 0x13441, 0x13442, 0x16fe4, 0x1d159:
+		return true
+	}
+	return r >= 0xad && unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -593,6 +593,10 @@ func TestNothingIsKeptOfACode(t *testing.T) {
 		"then make that work, will you":                   "then make that work, will you",
 		"please confirm that this is so":                  "please confirm that this is so",
 		"chg-abcd2345 is ABCD-EFGH":                       "chg-abcd2345 is ABCD-EFGH",
+		"c9xzurj8qvuj":                                    "••••",
+		"is it c9xz urj8 qvuj?":                           "is it ••••?",
+		"that were c9xz urj8 qvuj then":                   "••••", // what could be a part of one goes, too
+		"acknowledges a bench-pressed leak":               "acknowledges a bench-pressed leak",
 	} {
 		if got := decide.Hush(text); got != want {
 			t.Errorf("of %q is kept %q", text, got)

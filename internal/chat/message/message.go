@@ -147,11 +147,12 @@ type Filter struct {
 	Status []Status     // none = all
 	After  int64        // seq
 	Task   id.Task
-	Tasks  bool // only those that a schedule made
-	Wakes  bool // only those that wake
-	Fills  bool // only context
-	Newest bool // the newest Limit, still oldest first
-	Limit  int  // 0 = 1000
+	Tasks  bool      // only those that a schedule made
+	Wakes  bool      // only those that wake
+	Fills  bool      // only context
+	Due    time.Time // without tasks that are planned for later than that; zero = with them
+	Newest bool      // the newest Limit, still oldest first
+	Limit  int       // 0 = 1000
 }
 
 // Folding is the turn that messages were only counted in.

@@ -222,6 +222,9 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 		if v.Answer.Does == decide.Rework {
 			return d.noCard(ctx, tx, on.Change)
 		}
+		if v.Answer.Does == decide.RollBack && on.ID == "" {
+			return fmt.Sprintf("Nothing is decided: %s is about to land. Once it is on trial, reply `rollback` to the card that comes then.", on.Change), nil
+		}
 		return d.outcome(ctx, tx, on)
 	}
 

@@ -146,9 +146,7 @@ func (d *Dispatcher) Messages(ctx context.Context, of group.Folder, status []mes
 		limit = messagesShown
 	}
 	err = d.DB.Read(ctx, func(tx store.Tx) error {
-		all, err = tx.Ins(ctx, message.Filter{Group: of, Status: status, Newest: true, Limit: limit})
-		now := time.Now()
-		all = slices.DeleteFunc(all, func(m message.In) bool { return m.Planned(now) })
+		all, err = tx.Ins(ctx, message.Filter{Group: of, Status: status, Due: ledger.Now(), Newest: true, Limit: limit})
 		return err
 	})
 	return all, err

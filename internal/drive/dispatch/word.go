@@ -104,14 +104,18 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 	switch {
 	case s.Card != "" || s.Asked != "":
 		v = decide.Press(w, pressed(s, cards, rows), cards)
-	case v.Kind == decide.Talk && decide.Differently(w):
-		on, is, err := d.underWay(ctx, tx, where, s.By)
+	case v.Kind == decide.Talk && (decide.Differently(w) || decide.Backward(w)):
+		does := decide.RollBack
+		if decide.Differently(w) {
+			does = decide.Rework
+		}
+		on, is, err := d.underWay(ctx, tx, where, s.By, does)
 		if err != nil {
 			return in, false, err
 		}
 		if is {
 			rows[""] = on
-			v = decide.Verdict{Kind: decide.Over, Answer: decide.Answer{Does: decide.Rework}}
+			v = decide.Verdict{Kind: decide.Over, Answer: decide.Answer{Does: does}}
 		}
 	}
 	if near := decide.Nearly(w, cards); len(near) > 0 && v.Kind == decide.Talk && !s.Brief {
@@ -134,8 +138,9 @@ func (d decider) nearly(ctx context.Context, tx store.Tx, all []decide.Answer, c
 }
 
 // underWay is the card that a change will have which was asked for in a conversation, and which somebody could refuse there; false if none is
-// under way. Words for it are no wish for another, which would end it (SM-021).
-func (d decider) underWay(ctx context.Context, tx store.Tx, where id.Conversation, by audit.Actor) (card message.Out, is bool, err error) {
+// under way. Words for it are no wish for another, which would end it (SM-021). What rolls it back is for one that lands alone: before that
+// an agent may be meant.
+func (d decider) underWay(ctx context.Context, tx store.Tx, where id.Conversation, by audit.Actor, does decide.Does) (card message.Out, is bool, err error) {
 	if d.Changes == nil || by.Kind != "person" || by.Person == "" {
 		return card, false, nil
 	}
@@ -145,6 +150,9 @@ func (d decider) underWay(ctx context.Context, tx store.Tx, where id.Conversatio
 	}
 	for _, row := range open {
 		if !row.Request.OfAgent() || row.State == change.AwaitingApproval { // then its card takes them
+			continue
+		}
+		if does == decide.RollBack && row.State != change.Landing {
 			continue
 		}
 		chat, err := tx.Chat(ctx, row.Request.Chat)

@@ -386,6 +386,10 @@ func TestChangeWithoutACardSaysWhatIsUnderWay(t *testing.T) {
 			{change.Working, "1000", s.By(), "refuse: be rude", false, "heard: refuse: be rude"},
 			{change.Submitted, "1000", s.By(), "change: be rude", false, takes + "under way (submitted), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one; next: sallyport change show chg-00000002"},
 			{change.AwaitingApproval, "1000", s.By(), "change: be rude", false, "heard: change: be rude"},
+			{change.AwaitingApproval, "1000", s.By(), "rollback", false, "heard: rollback"},
+			{change.Landing, "1000", s.By(), " Rollback", false, "notice: Nothing is decided: chg-00000002 is about to land. Once it is on trial, reply `rollback` to the card that comes then."},
+			{change.Landing, "1000", s.By(), "rollback of the draft, please", false, "heard: rollback of the draft, please"},
+			{change.Landing, "1000", other, "rollback", false, "heard: rollback"},
 			{change.InTrial, "1000", s.By(), "change: be rude", false, takes + "on trial: once that has ended, ask the assistant for another change; next: sallyport change show chg-00000002"},
 			{change.Failed, "1000", s.By(), "change: be rude", false, "heard: change: be rude"},
 		} {

@@ -40,7 +40,9 @@ is removed as it was installed, such as by "apt remove sallyport".
 
 While a change is open nothing is removed, nor listed for --dry-run; the message names every such
 change, and what ends it. The same holds while a service of systemd serves the home. The
-daemon is stopped first, also for --dry-run; the next command starts it again.
+daemon is stopped first, also for --dry-run; the next command starts it again. What no command
+would start again, --dry-run leaves alone: it is refused while "sallyport serve" keeps the daemon
+up, and while an assistant is at work.
 
 Exit status: 0 also when you said no, and nothing was removed.`,
 		`  sallyport uninstall --dry-run         # only look
@@ -79,7 +81,7 @@ func uninstall(ctx context.Context, a *app, repo string, dry, yes bool) error {
 	if err := a.unserved(home); err != nil {
 		return err
 	}
-	if err := retireDaemon(ctx, a.Program, home); err != nil {
+	if err := retireDaemon(ctx, a.Program, home, dry); err != nil {
 		return err
 	}
 	s := a.sheet(a.Out)
@@ -112,8 +114,9 @@ func uninstall(ctx context.Context, a *app, repo string, dry, yes bool) error {
 	return nil
 }
 
-// retireDaemon stops the home's daemon, if one runs and no change is open.
-func retireDaemon(ctx context.Context, p Program, home string) error {
+// retireDaemon stops the home's daemon, if one runs and no change is open. Who only looks ends nothing that the next command would not
+// begin again: no keeper, and no turn of an assistant.
+func retireDaemon(ctx context.Context, p Program, home string, dry bool) error {
 	c, err := p.Connect(ctx, home, false)
 	if errors.Is(err, client.ErrNoDaemon) {
 		return nil
@@ -131,6 +134,20 @@ func retireDaemon(ctx context.Context, p Program, home string) error {
 	d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{})
 	if err != nil {
 		return err
+	}
+	if dry && d.Keeper != nil {
+		return problem.Errorf(problem.Refused, "sallyport daemon stop", "\"sallyport serve\" keeps the daemon of this home up, and both would have to end for you to look: "+
+			"end them, look, and start \"sallyport serve\" again")
+	}
+	if dry {
+		chats, err := client.Call(ctx, c, api.ChatList, api.InGroup{})
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(chats, func(c api.Chat) bool { return c.Working }); i >= 0 {
+			return problem.Errorf(problem.Refused, "sallyport session show "+chats[i].ID,
+				"the assistant of %s is at work, and the daemon would have to end for you to look: wait for its answer", chats[i].Group)
+		}
 	}
 	return stopDaemon(ctx, c, d)
 }

@@ -177,6 +177,9 @@ func (t messages) Ins(ctx context.Context, f message.Filter) ([]message.In, erro
 	if f.Fills {
 		add("trig = 0")
 	}
+	if !f.Due.IsZero() {
+		add("NOT (task <> '' AND status = 'pending' AND tries = 0 AND due_at > ?)", ms(f.Due))
+	}
 	if len(f.Status) > 0 {
 		marks := strings.TrimSuffix(strings.Repeat("?, ", len(f.Status)), ", ")
 		statuses := make([]any, len(f.Status))

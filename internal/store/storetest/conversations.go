@@ -304,6 +304,16 @@ func testMessages(t *testing.T, s *suite) {
 		s.same(texts, q.want)
 	}
 
+	// A task is left out until its time comes, and takes no place among the newest.
+	s.hears(other.ID, "planned", func(m *message.In) { m.Task, m.Due = "tsk-00000001", at(60) })
+	for due, want := range map[int]string{59: "now", 60: "planned"} {
+		s.do(func(ctx context.Context, tx store.Tx) error {
+			all, err := tx.Ins(ctx, message.Filter{Due: at(due), Newest: true, Limit: 1})
+			s.same(len(all) == 1 && all[0].Text == want, true)
+			return err
+		})
+	}
+
 	// What has come to its end goes after a time; what waits or comes again stays.
 	done := func(at time.Time, more func(*message.In)) id.Message {
 		m := s.hears(other.ID, "done", more)
