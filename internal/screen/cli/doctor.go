@@ -147,10 +147,10 @@ func checkAgents(ctx context.Context, p Program, c *client.Client) (checks []api
 		}
 		known := one.KeyFrom != ""
 		findKey(p.Getenv, &one)
-		check := api.Check{Name: "agent " + one.Name, OK: one.Problem == "" && (one.KeyFrom != "" || one.Keyless), Fix: "sallyport agent test " + one.Name}
+		check := api.Check{Name: "agent " + one.Name, OK: one.Problem == "" && (one.KeyFrom != "" || one.Keyless)}
 		switch {
 		case one.Problem != "":
-			check.Detail = one.Problem
+			check.Detail, check.Fix = one.Problem, "sallyport agent test "+one.Name
 		case check.OK:
 			check.Detail = strings.TrimSpace("version "+one.Version) + ", its key is there"
 			switch {
