@@ -136,6 +136,9 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 			Command: command, Took: took, Why: stepNames[f.Step] + ": " + f.Why, Tail: f.Tail, // the card and the ledger keep no secret of it
 		}, nil
 	}
+	if why := otherSchema(report, c.is.Schema, now.Schema); why != "" {
+		return nil, &proposal.CheckResult{Command: command, Took: took, Why: why}, nil
+	}
 	h := &proposal.Host{Build: c.is.Build, Schema: c.is.Schema, Was: now.Schema, Not: slices.Clone(never), Took: took}
 	if c.fresh {
 		h.Release, h.StartsFrom = c.is.Digest, startsFrom(now, c.is, rs.Host.Images())
@@ -162,6 +165,19 @@ func (rs *Rehearsals) Rehearse(ctx context.Context, row change.Row, o grounds.Of
 		}
 	}
 	return h, nil, nil
+}
+
+// otherSchema says that a candidate did with the database what it does not say of itself: what the card and the trial go by is what was seen,
+// and not a program's word. "" = it did as it says.
+func otherSchema(r rehearsal.Report, says, now int) string {
+	went := slices.ContainsFunc(r.Done, func(s rehearsal.Step) bool { return s.Name == rehearsal.Back })
+	switch {
+	case went && says == now:
+		return fmt.Sprintf("it says that its database has the schema %d, which is that of now, and made another of it", says)
+	case !went && says != now:
+		return fmt.Sprintf("it says that its database has the schema %d, and left it at %d, which is that of now", says, now)
+	}
+	return ""
 }
 
 // announce says in the conversation that asked what goes on until its card comes.

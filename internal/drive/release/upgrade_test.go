@@ -36,6 +36,35 @@ func upgrade(h *drivetest.Home) standing.Upgrade {
 	return standing.Upgrade{By: h.By(), From: "/opt/next", Approve: request.Later, Account: "1000"}
 }
 
+// TestWhatACandidateSaysOfItsDatabaseIsHeldAgainstWhatItDoes: the card tells what going back costs by the schema, and it is no program's word.
+func TestWhatACandidateSaysOfItsDatabaseIsHeldAgainstWhatItDoes(t *testing.T) {
+	for why, brings := range map[string]bool{
+		"it says that its database has the schema 8, and left it at 7, which is that of now":       true,
+		"it says that its database has the schema 7, which is that of now, and made another of it": false,
+	} {
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			s, _ := staged(h, "docs/page.md", func(int) (rehearsal.Report, int) { return well(), 0 })
+			s.lies = true
+			s.Converse(drivetest.SwapChat)
+			c, _ := s.Begin()
+			if brings {
+				s.brings(t)
+				row, err := c.Groups.Upgrade(t.Context(), upgrade(h))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := s.Is(c, row.ID, change.Failed); !strings.Contains(d.Change.Reason, why) {
+					t.Errorf("it ends with %q", d.Change.Reason)
+				}
+				return
+			}
+			if d := s.Is(c, s.Propose(c), change.Working); len(d.Proposal.Card.Checks) != 1 || d.Proposal.Card.Checks[0].Why != why {
+				t.Errorf("its card says %+v", d.Proposal.Card)
+			}
+		})
+	}
+}
+
 // TestAnUpgradeIsAChangeOfTheHostWithoutAFile holds that what a person brings is rehearsed as any candidate is, that its card says so, and
 // that nobody asks for a second one meanwhile.
 func TestAnUpgradeIsAChangeOfTheHostWithoutAFile(t *testing.T) {
