@@ -31,7 +31,9 @@ func Differently(w Word) bool {
 
 // Backward reports whether words are those that roll a trial back, and no more.
 func Backward(w Word) bool {
-	return w.own() && slices.ContainsFunc(table, func(r row) bool { return r.does == RollBack && slices.Contains(r.words, lower(strings.TrimSpace(w.Text))) })
+	return w.own() && slices.ContainsFunc(table, func(r row) bool {
+		return r.does == RollBack && slices.Contains(r.words, lower(strings.TrimSpace(w.Text)))
+	})
 }
 
 // goesOn reports whether words have more behind a colon, also where a card is named before them.

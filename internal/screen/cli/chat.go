@@ -137,6 +137,17 @@ func say(ctx context.Context, c *client.Client, group, text, nonce string) (api.
 	return client.Surely(ctx, c, api.ChatSay, api.Say{Group: group, Text: text, Nonce: nonce})
 }
 
+// answerByName answers the question that words name; false if they name none.
+func answerByName(ctx context.Context, c *client.Client, text string) (m api.Message, is bool, err error) {
+	rest, is := strings.CutPrefix(text, "/answer ")
+	if !is {
+		return m, false, nil
+	}
+	question, words, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	m, err = client.Call(ctx, c, api.CardAnswer, api.Answer{Of: question, Text: strings.TrimSpace(words)})
+	return m, true, err
+}
+
 // chatGroup is the group that is talked with: the one that is named, the only one, or the one that was talked with last.
 func chatGroup(ctx context.Context, c *client.Client, words []string) (string, error) {
 	if len(words) == 1 {

@@ -41,9 +41,19 @@ const lookBack = 200
 func sayOnce(ctx context.Context, a *app, c *client.Client, group, text string, wait time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
-	m, err := say(ctx, c, group, text, rand.Text())
+	m, is, err := answerByName(ctx, c, text)
+	if !is {
+		m, err = say(ctx, c, group, text, rand.Text())
+	}
 	if err != nil {
 		return err
+	}
+	if m.ID == "" { // it was about a stranger or a place: no agent hears of it
+		said := spoken{Message: m, Answer: []api.Sent{}, Notices: []api.Sent{}}
+		if !a.document(said) {
+			a.sheet(a.Out).line("%s", inert.Line(m.Reason))
+		}
+		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, errWaited)
 	defer cancel()

@@ -457,12 +457,8 @@ func (t *talk) nextWords(next string) string {
 
 // tell says what was typed, or answers a question by its name.
 func (t *talk) tell(ctx context.Context, text string) error {
-	var m api.Message
-	var err error
-	if rest, ok := strings.CutPrefix(text, "/answer "); ok {
-		question, words, _ := strings.Cut(strings.TrimSpace(rest), " ")
-		m, err = client.Call(ctx, t.client, api.CardAnswer, api.Answer{Of: question, Text: strings.TrimSpace(words)})
-	} else {
+	m, is, err := answerByName(ctx, t.client, text)
+	if !is {
 		if text != t.unsaid.text { // else whether the first try was heard is not known, and both are one
 			t.unsaid.text, t.unsaid.nonce = text, rand.Text()
 		}
