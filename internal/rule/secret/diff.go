@@ -102,10 +102,11 @@ func (d *DiffRedactor) take() error {
 // head passes on a line that is none of a hunk's, by itself: it may name a file.
 func (d *DiffRedactor) head(line string) error {
 	clean := d.scanner.Redact(line)
-	if clean != line {
+	from, to := hunkCounts(line)
+	if clean != line && from+to == 0 { // a hunk begins with a line that both files have
 		d.hidden++
 	}
-	if from, to := hunkCounts(line); from+to > 0 {
+	if from+to > 0 {
 		d.hunk = &hunk{left: [2]int{from, to}}
 		for i := range d.hunk.sides {
 			s := &d.hunk.sides[i]
