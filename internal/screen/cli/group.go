@@ -253,9 +253,15 @@ func createGroup(ctx context.Context, a *app, c *client.Client, name, agent stri
 	return g, d, err
 }
 
-// settled waits until a change that nobody is asked about has landed, and shows nothing of its way. Errors: why it has not.
+// settled waits until a change that nobody is asked about has landed, and shows nothing of its way but what it waits for. Errors: why it
+// has not.
 func settled(ctx context.Context, a *app, c *client.Client, change string) (api.Detail, error) {
+	told := ""
 	err := watchOn(ctx, a, c, change, func(n api.Notice) error {
+		if n.Kind == api.NoticeState && n.State == api.Landing && n.Text != "" && n.Text != told && !a.json {
+			told = n.Text
+			a.sheet(a.Err).line("%s waits: %s", change, inert.Line(told))
+		}
 		if n.Kind == api.NoticeState && (n.State == api.RollbackFailed || n.State == api.InTrial) { // more comes, and this command waits for none of it
 			return errEnough
 		}

@@ -94,9 +94,15 @@ func TestAGroupsChangeIsWaitedForAndItsOutcomeTold(t *testing.T) {
 	}}}
 	d.detail = finalized()
 	d.detail.Change.Kind = "group"
-	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || !strings.Contains(got.out, "group helper made: agent codex") {
+	lands := api.Notice{Kind: api.NoticeState, State: api.Landing}
+	waits := lands
+	waits.Text = "chg-00000002 has the host itself on trial"
+	d.notices = []api.Notice{lands, waits, waits, lands}
+	if got := d.cli("group", "create", "helper", "--agent", "codex"); got.code != exitDone || !strings.Contains(got.out, "group helper made: agent codex") ||
+		got.err != "chg-00000001 waits: chg-00000002 has the host itself on trial\n" {
 		t.Errorf("%+v", got)
 	}
+	d.notices = nil
 	if got := d.cli("group", "commit", "helper", "-m", "Call it Ada"); got.code != exitDone || !strings.Contains(got.out, "landed on main") || !strings.Contains(d.told(), "\n"+`commit helper{"message":"Call it Ada","user":"/home/me"}`) ||
 		!strings.Contains(got.out, "/extra/box is /srv/box, read-write: its agent can change") || !strings.Contains(got.out, "/extra/n is /srv/n, not shown: it is not there") {
 		t.Errorf("told %q: %+v", d.told(), got)
