@@ -73,6 +73,7 @@ type house struct {
 	home  string
 	began time.Time
 	lives []func(*daemon)
+	mu    sync.Mutex
 	got   []string // what happened when, in seconds since it began
 	last  []Last
 	over  string // what is overdue, once
@@ -83,7 +84,16 @@ func (h *house) overdue() string { return h.over }
 func (h *house) ended()          { h.over = "" }
 
 func (h *house) say(format string, a ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.got = append(h.got, fmt.Sprintf("%.0f ", time.Since(h.began).Seconds())+fmt.Sprintf(format, a...))
+}
+
+// heard is what has happened by now.
+func (h *house) heard() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.got, "\n")
 }
 
 func (h *house) parts() parts {
@@ -148,14 +158,14 @@ func TestAReleaseThatCannotBeReadIsWaitedFor(t *testing.T) {
 			over <- err
 		}()
 		time.Sleep(time.Minute)
-		if got := strings.Join(h.got, "\n"); !strings.Contains(got, "release.json") || strings.HasSuffix(got, " start") {
+		if got := h.heard(); !strings.Contains(got, "release.json") || strings.HasSuffix(got, " start") {
 			t.Errorf("while it is away: %s", got)
 		}
 		if err := os.Rename(card+".away", card); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if got := strings.Join(h.got, "\n"); !strings.HasSuffix(got, " start") {
+		if got := h.heard(); !strings.HasSuffix(got, " start") {
 			t.Errorf("once it is there: %s", got)
 		}
 		cancel()
