@@ -145,7 +145,7 @@ func (c Composer) ForBranch(ctx context.Context, row change.Row, p proposal.Prop
 }
 
 // bodyOf is what a commit says below its subject: the request, and before it all that the agent of a swap says of its change, where the
-// subject has a part of that (SM-103).
+// subject has a part of that (SM-103). Of neither it says more than the card has shown.
 func bodyOf(row change.Row) string {
 	wish := row.Request.Text
 	if row.Swap == nil {
@@ -155,7 +155,7 @@ func bodyOf(row change.Row) string {
 	if strings.Join(strings.Fields(summary), " ") == landing.Subject(summary) { // it has all
 		return wish
 	}
-	return summary + "\n\nWhat the group " + row.Request.Group + " asked for:\n\n" + wish
+	return proposal.Beginning(summary) + "\n\nWhat the group " + row.Request.Group + " asked for:\n\n" + proposal.Beginning(wish)
 }
 
 // worded is a message with what a person has it say, "" = what it says.

@@ -139,17 +139,21 @@ func TestTheCommitOfASwapSaysTheWholeSummary(t *testing.T) {
 		long:                                  long + "\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
 		"Greet people\nby their first name":   "Greet people\nby their first name\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
 		"Greet people\n\nApproved-by: nobody": "Greet people\n\n  Approved-by: nobody\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
+		"Greet " + strings.Repeat("kindly ", 270) + "all": "Greet kindly ",
 	} {
 		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 			a, _, _ := h.Swapping("Greet people.\n")
 			c, _ := a.Begin()
 			row := a.Wished(c, "chg-aaaaaaaa", "Be kinder")
 			time.Sleep(time.Minute)
-			swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": "greets"}, OverallSummary: summary, CommitSHA: "0123456"}
+			swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": strings.Repeat("greets ", 60)}, OverallSummary: summary, CommitSHA: "0123456"}
 			if _, err := a.Call(t.Context(), tool.RequestSwap, swap, string(a.Show(c, row.ID).Checkpoints[0].Tree)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
+			if says := a.Show(c, row.ID).Proposal.Card.AgentSays; !strings.HasPrefix(says, summary) {
+				t.Errorf("the card does not show what the commit says, but %q", says)
+			}
 			a.Yes(c, row.ID)
 			a.Is(c, row.ID, change.InTrial)
 			subject, said, _ := strings.Cut(h.Git("log", "-1", "--format=%B"), "\n\n")

@@ -93,13 +93,14 @@ func (s *Submissions) weigh(ctx context.Context, row change.Row, m group.Mapping
 	return nil
 }
 
-// inItsWords is what a dev agent says of its change: of the whole, and of each file.
+// inItsWords is what a dev agent says of its change: of the whole, and of each file, as far as a card has room. Of the whole is said in the
+// commit, too, so it is what stays.
 func inItsWords(said change.Swap) string {
 	lines := []string{said.Summary}
 	for _, path := range slices.Sorted(maps.Keys(said.Files)) {
 		lines = append(lines, path+": "+said.Files[path])
 	}
-	return strings.Join(lines, "\n")
+	return proposal.Beginning(strings.Join(lines, "\n"))
 }
 
 // tried is how often in a row an agent has proposed what checks refuse: since a person wanted something else in it, or from the beginning.

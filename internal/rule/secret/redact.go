@@ -97,6 +97,7 @@ type Redactor struct {
 	swallow string // bytes to drop from what comes next: a secret larger than what is held back goes on
 	gone    string // what stands in the place of that
 	lined   bool   // every line end stays, and each line of a secret is replaced by itself
+	fresh   bool   // what was written last ends a line
 	err     error
 }
 
@@ -125,15 +126,26 @@ func (r *Redactor) Write(p []byte) (int, error) {
 func (r *Redactor) take(p []byte) {
 	if r.swallow != "" {
 		rest := bytes.TrimLeft(p, r.swallow)
-		if r.lined && r.err == nil {
-			_, r.err = io.WriteString(r.to, onLines(string(p[:len(p)-len(rest)]), r.gone))
-		}
+		r.lose(string(p[:len(p)-len(rest)]))
 		if len(rest) == 0 {
 			return
 		}
 		p, r.swallow = rest, ""
 	}
 	r.buf = append(r.buf, p...)
+}
+
+// lose writes what stands in the place of what is dropped, where lines stay.
+func (r *Redactor) lose(taken string) {
+	if !r.lined || r.err != nil || taken == "" {
+		return
+	}
+	told := onLines(taken, r.gone)
+	if r.fresh && taken[0] != '\n' {
+		told = r.gone + told
+	}
+	r.fresh = strings.HasSuffix(taken, "\n")
+	_, r.err = io.WriteString(r.to, told)
 }
 
 // onLines is what stands in the place of what goes on from a line that was told already.
@@ -219,6 +231,9 @@ func (r *Redactor) pass(end int, last bool) {
 				break
 			}
 			r.swallow, r.gone = swallowed(m.rule), label(m.rule)
+			if r.lined { // a line of a key has no space: what has one is a line of something else
+				r.swallow = strings.ReplaceAll(r.swallow, " ", "")
+			}
 			m.to = len(text)
 		}
 		if m.to <= at {
@@ -236,6 +251,7 @@ func (r *Redactor) pass(end int, last bool) {
 		r.err = err
 		return
 	}
+	r.fresh = strings.HasSuffix(text[:at], "\n")
 	keep := max(at-redactPast, 0)
 	r.buf = append(r.buf[:0], r.buf[keep:]...)
 	r.past = at - keep

@@ -166,7 +166,7 @@ func (w *answerWait) sent(o api.Sent) {
 		}
 	case o.Lane == api.LaneTalk:
 		w.said.Answer = append(w.said.Answer, o)
-	case !before && !strings.Contains(o.Text, w.said.Message.ID):
+	case !before && (o.Card != "" || !strings.Contains(o.Text, w.said.Message.ID)): // what became of the message is told at the end
 		w.notice(o)
 	}
 }
