@@ -38,6 +38,7 @@ type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
 	more chan struct{}
+	end  chan struct{} // closed when all that was printed has been read
 }
 
 // sit starts one command line on a terminal.
@@ -50,7 +51,7 @@ func (d *daemon) sit(t *testing.T, args ...string) *screen {
 	if err != nil {
 		t.Skipf("SKIPPED: no pty here: %v", err)
 	}
-	s := &screen{t: t, pty: master, cmd: cmd, more: make(chan struct{}, 1)}
+	s := &screen{t: t, pty: master, cmd: cmd, more: make(chan struct{}, 1), end: make(chan struct{})}
 	go s.read()
 	t.Cleanup(func() {
 		master.Close()
@@ -60,6 +61,7 @@ func (d *daemon) sit(t *testing.T, args ...string) *screen {
 }
 
 func (s *screen) read() {
+	defer close(s.end)
 	buf := make([]byte, 4096)
 	for {
 		n, err := s.pty.Read(buf)
@@ -112,11 +114,15 @@ func (s *screen) press(keys string) {
 	}
 }
 
-// leaves waits for the command's end and returns its exit status.
+// leaves waits until the command has ended and its last word is on the screen, and returns its exit status.
 func (s *screen) leaves() int {
 	s.t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- s.cmd.Wait() }()
+	go func() {
+		err := s.cmd.Wait()
+		<-s.end
+		ended <- err
+	}()
 	select {
 	case <-ended:
 		return s.cmd.ProcessState.ExitCode()
