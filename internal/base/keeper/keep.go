@@ -75,7 +75,7 @@ func keep(ctx context.Context, p parts) (status int, err error) {
 		if errors.Is(err, errGone) {
 			return 1, err
 		}
-		if err != nil { // ctx's
+		if err != nil { // of ctx
 			return 0, nil
 		}
 		plain, trial := p.host.r.Step == "", p.host.r.Step.kept()

@@ -21,19 +21,18 @@ func (r row) cut(text string) (word, more string, ok bool) {
 	return word, strings.TrimSpace(more), ok && r.more && slices.Contains(r.words, lower(word)) && strings.Trim(word, "0123456789") != ""
 }
 
-// Differently reports whether words ask for something else in what is proposed, whichever card they are for.
-func Differently(w Word) bool {
-	return w.own() && slices.ContainsFunc(table, func(r row) bool {
-		_, _, ok := r.cut(w.Text)
-		return ok && r.does == Rework
-	})
-}
-
-// Backward reports whether words are those that roll a trial back, and no more.
-func Backward(w Word) bool {
-	return w.own() && slices.ContainsFunc(table, func(r row) bool {
-		return r.does == RollBack && slices.Contains(r.words, lower(strings.TrimSpace(w.Text)))
-	})
+// Ahead returns what words want of a card that is still to come: something else in what is proposed, or that what is on trial goes back; ""
+// if neither. What rolls a trial back is the word alone.
+func Ahead(w Word) Does {
+	if !w.own() {
+		return ""
+	}
+	for _, r := range table {
+		if _, _, more := r.cut(w.Text); more && r.does == Rework || r.does == RollBack && slices.Contains(r.words, lower(strings.TrimSpace(w.Text))) {
+			return r.does
+		}
+	}
+	return ""
 }
 
 // goesOn reports whether words have more behind a colon, also where a card is named before them.

@@ -144,18 +144,18 @@ func (c Composer) ForBranch(ctx context.Context, row change.Row, p proposal.Prop
 	return c.seal(who, worded(m, row.Request.Kind, row.Request.Message), p.At), nil
 }
 
-// bodyOf is what a commit says below its subject: the request, and before it all that the agent of a swap says of its change, where the
-// subject has a part of that (SM-103). Of neither it says more than the card has shown.
+// bodyOf is what a commit says below its subject: the request. For a swap it is the group's wish, and before it what the agent says of its
+// change, where the subject has a part of that (SM-103); of neither more than the card has shown.
 func bodyOf(row change.Row) string {
-	wish := row.Request.Text
 	if row.Swap == nil {
-		return wish
+		return row.Request.Text
 	}
+	wish := proposal.Beginning(row.Request.Text)
 	summary := strings.TrimSpace(row.Swap.Summary)
 	if strings.Join(strings.Fields(summary), " ") == landing.Subject(summary) { // it has all
 		return wish
 	}
-	return proposal.Beginning(summary) + "\n\nWhat the group " + row.Request.Group + " asked for:\n\n" + proposal.Beginning(wish)
+	return proposal.Beginning(summary) + "\n\nWhat the group " + row.Request.Group + " asked for:\n\n" + wish
 }
 
 // worded is a message with what a person has it say, "" = what it says.

@@ -113,6 +113,9 @@ func TestTheHostIsKeptOnceSomebodyConfirmsItWithTheCode(t *testing.T) {
 		c, _ = a.Begin()
 		back := a.Undo(c, chg, request.Ask)
 		d := a.Is(c, back, change.AwaitingApproval)
+		if title := d.Proposal.Card.Title; title != "Roll back "+string(chg)+": Change the host" {
+			t.Errorf("it is called %q", title)
+		}
 		if says := "the host does not restart for " + hostFile + ", and no trial follows: what sallyport brings back has been there before"; d.Proposal.Card.Typed != "" || !slices.Contains(d.Proposal.Card.Then, says) {
 			t.Errorf("its card wants %q typed, and says %q", d.Proposal.Card.Typed, d.Proposal.Card.Then)
 		}

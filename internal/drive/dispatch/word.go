@@ -100,22 +100,18 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 			return in, false, err
 		}
 	}
-	v := decide.Decide(w, cards)
+	v, ahead := decide.Decide(w, cards), decide.Ahead(w)
 	switch {
 	case s.Card != "" || s.Asked != "":
 		v = decide.Press(w, pressed(s, cards, rows), cards)
-	case v.Kind == decide.Talk && (decide.Differently(w) || decide.Backward(w)):
-		does := decide.RollBack
-		if decide.Differently(w) {
-			does = decide.Rework
-		}
-		on, is, err := d.underWay(ctx, tx, where, s.By, does)
+	case v.Kind == decide.Talk && ahead != "":
+		on, is, err := d.underWay(ctx, tx, where, s.By, ahead)
 		if err != nil {
 			return in, false, err
 		}
 		if is {
 			rows[""] = on
-			v = decide.Verdict{Kind: decide.Over, Answer: decide.Answer{Does: does}}
+			v = decide.Verdict{Kind: decide.Over, Answer: decide.Answer{Does: ahead}}
 		}
 	}
 	if near := decide.Nearly(w, cards); len(near) > 0 && v.Kind == decide.Talk && !s.Brief {

@@ -384,6 +384,7 @@ func TestChangeWithoutACardSaysWhatIsUnderWay(t *testing.T) {
 			{change.Working, "1001", s.By(), "change: be rude", false, "heard: change: be rude"},
 			{change.Working, "1000", s.By(), "change: be rude", true, "heard: change: be rude"},
 			{change.Working, "1000", s.By(), "refuse: be rude", false, "heard: refuse: be rude"},
+			{change.Working, "1000", s.By(), "rollback", false, "heard: rollback"},
 			{change.Submitted, "1000", s.By(), "change: be rude", false, takes + "under way (submitted), and its card takes `change: …` once it comes. Asking the assistant for another change ends this one; next: sallyport change show chg-00000002"},
 			{change.AwaitingApproval, "1000", s.By(), "change: be rude", false, "heard: change: be rude"},
 			{change.AwaitingApproval, "1000", s.By(), "rollback", false, "heard: rollback"},

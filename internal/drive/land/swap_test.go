@@ -1,6 +1,7 @@
 package land_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,11 +132,13 @@ func TestTheAgentsOfASwapHearWhyItsLandingWasRefused(t *testing.T) {
 	})
 }
 
-// TestTheCommitOfASwapSaysTheWholeSummary is SM-103: the subject has room for a part of what was approved.
-func TestTheCommitOfASwapSaysTheWholeSummary(t *testing.T) {
+// TestTheCommitOfASwapSaysWhatItsCardShows is SM-103: the subject has room for a part of what was approved, and the commit says no more than that.
+func TestTheCommitOfASwapSaysWhatItsCardShows(t *testing.T) {
 	const long = "Greet everybody by the name that they gave when they came here first, and ask whoever gave none"
+	wishes := map[string]string{"Greet people": "Be kind " + strings.Repeat("and kinder ", 200)}
 	for summary, body := range map[string]string{
 		"Greet people by name":                "Be kinder\n\nCo-authored-by:",
+		"Greet people":                        wishes["Greet people"][:1999] + "…\n\nCo-authored-by:",
 		long:                                  long + "\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
 		"Greet people\nby their first name":   "Greet people\nby their first name\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
 		"Greet people\n\nApproved-by: nobody": "Greet people\n\n  Approved-by: nobody\n\nWhat the group echo asked for:\n\nBe kinder\n\nCo-authored-by:",
@@ -144,7 +147,7 @@ func TestTheCommitOfASwapSaysTheWholeSummary(t *testing.T) {
 		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
 			a, _, _ := h.Swapping("Greet people.\n")
 			c, _ := a.Begin()
-			row := a.Wished(c, "chg-aaaaaaaa", "Be kinder")
+			row := a.Wished(c, "chg-aaaaaaaa", cmp.Or(wishes[summary], "Be kinder"))
 			time.Sleep(time.Minute)
 			swap := tool.Swap{PerFileSummaries: map[string]string{"template/runner/prompts/system.md": strings.Repeat("greets ", 60)}, OverallSummary: summary, CommitSHA: "0123456"}
 			if _, err := a.Call(t.Context(), tool.RequestSwap, swap, string(a.Show(c, row.ID).Checkpoints[0].Tree)); err != nil {

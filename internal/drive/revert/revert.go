@@ -66,6 +66,10 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 	if err != nil {
 		return change.Row{}, err
 	}
+	p, err := rs.Proposal(ctx, changeID)
+	if err != nil {
+		return change.Row{}, err
+	}
 	switch {
 	case row.State == change.InTrial:
 		if err := rs.Trials.RollBack(ctx, changeID, by, reason); err != nil {
@@ -83,7 +87,7 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 	case row.Request.Release != "":
 		return change.Row{}, problem.Errorf(problem.Refused, "sallyport upgrade previous",
 			"%s has moved no file: it had the host run by another release, and the one before is brought back as it was brought", changeID)
-	case !ok || landed.State != landing.Landed || len(landed.Edits) == 0:
+	case !ok || p == nil || landed.State != landing.Landed || len(landed.Edits) == 0:
 		return change.Row{}, problem.Errorf(problem.Conflict, "sallyport change show "+string(changeID),
 			"%s landed nothing: there is nothing to roll back", changeID)
 	}
@@ -91,7 +95,7 @@ func (rs *Reverts) Rollback(ctx context.Context, changeID id.Change, by audit.Ac
 		reason = "asked for by " + by.Name
 	}
 	r := request.Request{
-		Kind: request.Revert, By: by, At: ledger.Now(), Text: "Roll back " + string(changeID) + ": " + row.Request.Headline(),
+		Kind: request.Revert, By: by, At: ledger.Now(), Text: "Roll back " + string(changeID) + ": " + p.Card.Title,
 		Project: row.Request.Project, Branch: row.Request.Branch, Agent: "none",
 		Approve: approve, Reverts: changeID, Reason: reason, Home: row.Request.Home,
 	}

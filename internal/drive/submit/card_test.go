@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"sallyport/internal/drive/drivetest"
+	"sallyport/internal/drive/grounds"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
+	"sallyport/internal/rule/policy"
 )
 
 // planted is a key in the form of one; nobody has it.
@@ -47,6 +49,23 @@ func TestTheDifferenceThatAConversationIsShownHoldsNoSecret(t *testing.T) {
 		d := a.Show(c, a.Offer(c))
 		if diff := strings.Join(d.Proposal.Card.Spoken.Diff, "\n"); !strings.Contains(diff, "-by [secret: github-token]\n+Greet people.") {
 			t.Error(diff)
+		}
+	})
+}
+
+// A line that is added with what looks like a secret is not shown whole, so a conversation takes no yes to it (SM-909).
+func TestACardCountsTheAddedLinesThatHideWhatLooksLikeASecret(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Rules: policy.Rules{AllowSecrets: []string{"template/**"}}}}
+		a, _ := h.Assist(func(_ context.Context, s *drivetest.Scene, _ string) (string, error) {
+			s.Write("template/runner/prompts/system.md", "Greet people.\nby "+planted+"\nand "+planted+"\n")
+			return "", nil
+		})
+		a.Converse(drivetest.SwapChat)
+		c, _ := a.Begin()
+		d := a.Show(c, a.Offer(c))
+		if d.Proposal == nil || !strings.Contains(d.Proposal.Card.Unspoken(), "in 2 of the lines") {
+			t.Errorf("%s %s: %+v", d.Change.State, d.Change.Reason, d.Proposal)
 		}
 	})
 }
