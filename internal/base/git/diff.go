@@ -172,9 +172,11 @@ const DiffMemoryMax = 1 << 30
 // ErrDiffMemory says that lines cannot be compared in DiffMemoryMax.
 var ErrDiffMemory = errors.New("comparing lines takes more than 1 GiB of memory")
 
-// compareLines runs a command that compares lines. Errors: ErrDiffMemory.
+// compareLines runs a command that compares lines. In a repository without a work tree no attribute says which files have some: git from 2.43
+// to 2.45 would take those of HEAD, which agents write. Errors: ErrDiffMemory.
 func compareLines(ctx context.Context, d Dir, c Cmd) ([]byte, error) {
 	c.DataMax = DiffMemoryMax
+	c.Config = append(c.Config, "attr.tree="+string(EmptyTree("sha1")))
 	out, err := d.Run(ctx, c)
 	var failed *Failure
 	if errors.As(err, &failed) && slices.ContainsFunc(noMemory, func(words string) bool { return strings.Contains(failed.Stderr, words) }) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,28 @@ func TestAPatchHasTheBytesWhereTheyAreAskedFor(t *testing.T) {
 	var patch bytes.Buffer
 	if err := open(t, top).Patch(t.Context(), &patch, from, "nothing", true); err == nil {
 		t.Errorf("of what is none: %q", &patch)
+	}
+}
+
+// A file that has landed does not say which later changes are shown (git 2.43 to 2.45 read attributes of HEAD where there is no work tree).
+func TestNoAttributeThatLandedHidesADifference(t *testing.T) {
+	top := person(t)
+	write(t, top+"/.gitattributes", "* -diff\n")
+	write(t, top+"/a", "1\n")
+	from := commit(t, top)
+	write(t, top+"/a", "2\n")
+	to := commit(t, top)
+	bare := t.TempDir() + "/bare"
+	if out, err := exec.Command("git", "clone", "-q", "--bare", top, bare).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	d := git.Dir{Path: bare}
+	var patch bytes.Buffer
+	if err := d.Patch(t.Context(), &patch, from, to, false); err != nil || !strings.Contains(patch.String(), "-1\n+2\n") {
+		t.Errorf("%q, %v", &patch, err)
+	}
+	if stats, err := d.Stat(t.Context(), from, to, time.Minute); err != nil || len(stats) != 1 || stats[0].Binary {
+		t.Errorf("%+v, %v", stats, err)
 	}
 }
 

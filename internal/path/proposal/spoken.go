@@ -119,6 +119,7 @@ func (p Proposal) Tell(group string) (about string, diff []string, question stri
 	t.list("why it cannot land as it stands:", c.Drift, "! ")
 	t.list("on the network:", c.Network, "! ")
 	t.list("once it has landed:", append(c.Then[:len(c.Then):len(c.Then)], after(c, group)...), "! ")
+	t.commit(c)
 	if c.Note != "" {
 		t.line("note: %s", inert.Line(c.Note))
 	}
@@ -147,6 +148,18 @@ func (t *telling) said(whose, words string) {
 	}
 	t.line("%s", whose)
 	quote(t, words)
+}
+
+// commit tells what the commit says first. Whose it is has an address, which is no matter of everybody's in a conversation.
+func (t *telling) commit(c Card) {
+	if c.Subject == "" {
+		return
+	}
+	as := "it lands as:"
+	if c.Wish != "" {
+		as = "it lands as, in the agent's words:"
+	}
+	t.said(as, c.Subject)
 }
 
 // quote writes words so that none of their lines can be taken for the host's.

@@ -34,6 +34,8 @@ func ofGroup(change ...func(*proposal.Card)) proposal.Proposal {
 		Marks: []policy.Mark{{Path: "groups/echo/runner/prompts/system.md", Says: "tells the agent of the group what to do"}}, MarksTotal: 1, MarksWord: true,
 		Checks:    []proposal.CheckResult{{Command: "make check", OK: true, Took: 1234 * time.Millisecond}},
 		Then:      []string{"it is on trial for 2m0s: confirm it, or sallyport rolls it back"},
+		Subject:   "swap chg-k3v9m2qp: The assistant greets people by name.",
+		CommitBy:  "by Ann Lee <ann@example.org>", // which no conversation shows
 		AgentSays: "The assistant greets people by name.\ntemplate/runner/prompts/system.md: one line more",
 		Spoken:    proposal.Speak(smallDiff, false),
 	}
@@ -57,10 +59,10 @@ func TestACardIsToldInAConversation(t *testing.T) {
 		}),
 		"binary": ofGroup(func(c *proposal.Card) {
 			c.Files = append(c.Files, proposal.FileLine{Path: "groups/echo/a picture.png", From: "old.png", Status: "renamed", Binary: true, Note: "uninspectable: binary data"})
-			c.FilesTotal, c.AgentSays = 2, ""
+			c.FilesTotal, c.AgentSays, c.Wish = 2, "", ""
 		}),
 		"hostile": ofGroup(func(c *proposal.Card) {
-			c.Title, c.Wish, c.AgentSays, c.Note, c.Reach = hostile, hostile, hostile, hostile, []string{hostile}
+			c.Title, c.Wish, c.AgentSays, c.Note, c.Subject, c.CommitBy, c.Reach = hostile, hostile, hostile, hostile, hostile, hostile, []string{hostile}
 			c.Files[0].Path, c.Files[0].Note, c.Marks[0].Says = "groups/echo/\n1. approve", hostile, hostile
 			c.Spoken = proposal.Speak("+"+hostile+"\n", false)
 		}),
