@@ -150,13 +150,13 @@ func follow(due time.Time, every time.Duration, now time.Time) time.Time {
 
 // readInterval reads the duration of an interval.
 func readInterval(spec string) (time.Duration, error) {
-	const next = "write it as 90m or 24h"
+	const next = "sallyport schedule add --help"
 	every, err := time.ParseDuration(spec)
 	switch {
 	case err != nil:
-		return 0, problem.Errorf(problem.Usage, next, "%q is no interval", inert.Short(spec, 40))
+		return 0, problem.Errorf(problem.Usage, next, "%q is no interval, such as 90m or 24h", inert.Short(spec, 40))
 	case every < IntervalMin || every > ahead || every%time.Second != 0:
-		return 0, problem.Errorf(problem.Usage, next, "the interval %s is not one of whole seconds between a minute and ten years", every)
+		return 0, problem.Errorf(problem.Usage, next, "the interval %s is not one of whole seconds between a minute and ten years, such as 90m or 24h", every)
 	}
 	return every, nil
 }

@@ -35,8 +35,8 @@ dead when it was given up.`,
 				}
 			}
 			rows, err := client.Call(ctx, c, api.MessageList, in)
-			if err == nil && len(rows) == 0 && in.Group != "" { // one that is gone has left messages
-				_, err = client.Call(ctx, c, api.GroupShow, api.OfGroup{Group: in.Group, User: a.userHome()})
+			if err == nil && len(rows) == 0 { // one that is gone has left messages
+				err = knows(ctx, a, c, in.Group)
 			}
 			if err != nil || a.document(rows) {
 				return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,15 +31,14 @@ an agent is up or at work in it, how many messages wait, how many were given up,
 one came. The sessions of changes are listed by "sallyport change show CHANGE".`,
 		"  sallyport session list\n  sallyport session list --group echo --json", exactly(), func(ctx context.Context, c *client.Client, _ []string) error {
 			rows, err := client.Call(ctx, c, api.ChatList, api.InGroup{Group: group})
+			if err == nil && len(rows) == 0 { // one that is gone has left chats
+				err = knows(ctx, a, c, group)
+			}
 			if err != nil || a.document(rows) {
 				return err
 			}
-			if len(rows) == 0 && group != "" {
-				fmt.Fprintf(a.Out, "nobody has talked with a group %s yet; those that there are: %s\n", inert.Path(group), a.command("sallyport group list"))
-				return nil
-			}
 			if len(rows) == 0 {
-				fmt.Fprintln(a.Out, "nobody has talked with a group yet")
+				fmt.Fprintf(a.Out, "nobody has talked with %s yet\n", cmp.Or(group, "a group"))
 				return nil
 			}
 			now := time.Now()
@@ -49,6 +49,15 @@ one came. The sessions of changes are listed by "sallyport change show CHANGE".`
 		})
 	cmd.Flags().StringVar(&group, "group", "", "only chats with this `GROUP`")
 	return cmd
+}
+
+// knows returns not_found if the home has no such group; "" is any.
+func knows(ctx context.Context, a *app, c *client.Client, group string) error {
+	if group == "" {
+		return nil
+	}
+	_, err := client.Call(ctx, c, api.GroupShow, api.OfGroup{Group: group, User: a.userHome()})
+	return err
 }
 
 // chatState says what the session of a chat does.
