@@ -75,8 +75,8 @@ the chat where its card stands; yours is "sallyport chat host".`,
 // printApprovalRow writes the row of an approval: what it is about, and of one that was answered why it was answered so.
 func printApprovalRow(t io.Writer, r api.Approval, answered bool, now time.Time) {
 	of, about, by := r.Change, clip(inert.Line(firstLine(r.Wish)), 60), ""
-	if of == "" {
-		of = "(" + r.Kind + ")"
+	if of == "" { // what tells one place from another stands at the end
+		of, about = "("+r.Kind+")", clip(inert.Line(r.Wish), 200)
 	}
 	if r.Reason != "" && r.Reason != r.Wish {
 		about = strings.TrimPrefix(about+" — "+clip(inert.Line(r.Reason), 60), " — ")

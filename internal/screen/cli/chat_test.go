@@ -442,13 +442,13 @@ func TestStatusAndApprovalsTellOfPlatforms(t *testing.T) {
 		t.Errorf("what was given up long ago is told: %q", r.out)
 	}
 
-	d.question.Approval = api.Approval{ID: "qst-00000001", Kind: "sender", Decision: api.Pending, Wish: "🙋 “eve” wants to talk" + hostile}
+	d.question.Approval = api.Approval{ID: "qst-00000001", Kind: "sender", Decision: api.Pending, Wish: "🙋 “eve” wants to talk" + strings.Repeat(" there", 20) + " in room-2" + hostile}
 	d.question.Approval.Reason = d.question.Approval.Wish
 	r = d.cli("approval", "list")
 	if n := strings.Count(r.out, "“eve”"); n != 1 {
 		t.Errorf("it is said %d times: %q", n, r.out)
 	}
-	for _, want := range []string{"qst-00000001  (sender)  pending", "🙋 “eve” wants to talk", "is answered: sallyport approval show qst-00000001\n"} {
+	for _, want := range []string{"qst-00000001  (sender)  pending", "🙋 “eve” wants to talk", "there in room-2", "is answered: sallyport approval show qst-00000001\n"} {
 		if !strings.Contains(r.out, want) || strings.ContainsAny(r.out, "\x1b\u202e\a\r") {
 			t.Errorf("approval list: %q is not in %q, or it is not harmless (exit %d, %q)", want, r.out, r.code, r.err)
 		}
