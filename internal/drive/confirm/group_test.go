@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -212,6 +213,39 @@ func TestWhatAGroupKeepsTheTemplateGetsWhenItsApproverSaysSo(t *testing.T) {
 		}
 		said = a.Said()
 		lines(t, "its end", said[len(said)-1:], "notice: The template has what "+string(chg)+" landed, by "+string(waits)+"; new groups begin with it")
+	})
+}
+
+// TestAPromotionShowsWhatItWouldTakeFromTheTemplate: the card of the change has shown what it did to the group's file, and not to another.
+func TestAPromotionShowsWhatItWouldTakeFromTheTemplate(t *testing.T) {
+	swapping(t, func(t *testing.T, a *drivetest.Assistants, _ *drivetest.Chats, s *drivetest.Service) {
+		s.Words.Trial = 0 // of what is no group's
+		c, _ := a.Begin()
+		chg := a.Swap(c)
+		a.Asked(c, chg)
+		if err := c.Confirm(gittest.Context(t), chg, a.By(), ""); err != nil {
+			t.Fatal(err)
+		}
+		const mended = "Never tell a password."
+		a.Commits("template/runner/prompts/system.md", mended+"\n", "Mend the template")
+		if err := c.Promote(gittest.Context(t), chg, a.By()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if text := a.Git("show", "HEAD:template/runner/prompts/system.md"); text != mended {
+			t.Fatalf("before anybody has seen that, the template has %q", text)
+		}
+		said := a.Said()
+		var waits string
+		_, err := fmt.Sscanf(said[len(said)-1], "notice approval: May %s land?", &waits)
+		if shown := strings.Join(said, "\n"); err != nil || !strings.Contains(shown, "\n-"+mended+"\n+"+greets) {
+			t.Fatalf("it is said %q, %v", said, err)
+		}
+		a.Yes(c, id.Change(waits))
+		a.Is(c, id.Change(waits), change.Finalized)
+		if text := a.Git("show", "HEAD:template/runner/prompts/system.md"); text != greets {
+			t.Errorf("the template has %q", text)
+		}
 	})
 }
 

@@ -88,7 +88,7 @@ func (n *Origin) OpenApproval(ctx context.Context, tx store.Tx, row change.Row, 
 	if err != nil {
 		return asked, err
 	}
-	if row.Request.Promotes != "" && p.Number == 1 { // it is answered by now: somebody said that they want it
+	if row.Request.Promotes != "" && row.Request.Approve == request.Yes && p.Number == 1 { // it is answered by now: somebody said that they want it
 		return asked, nil
 	}
 

@@ -172,6 +172,9 @@ func (g *Groups) offer(ctx context.Context, changeID id.Change, r request.Reques
 	if len(d.Edits) == 0 && r.Release == "" {
 		return change.Row{}, g.forget(ctx, host, by.Ref, nil)
 	}
+	if d.Unseen {
+		r.Approve = request.Later
+	}
 	r.Text = strings.TrimSpace(d.Message)
 	if err := r.Check(); err != nil {
 		return change.Row{}, g.forget(ctx, host, by.Ref, err)

@@ -16,8 +16,9 @@ new groups begin with it. Groups that are there keep what they have. You are ask
 conversation once such a change is kept; this command is for what could not be done then, or was not
 wanted yet.
 
-The files land in the home as one commit, as any change does. "sallyport rollback CHANGE" takes
-them back.`,
+The files land in the home as one commit, as any change does. Where the template has another file
+than the group had before the change, more would change than you were shown: then its card waits for
+you first. "sallyport rollback CHANGE" takes them back.`,
 		"  sallyport group promote chg-1a2b3c4d", oneChange, func(ctx context.Context, c *client.Client, words []string) error {
 			begun, err := client.Call(ctx, c, api.GroupPromote, words[0])
 			if err != nil {

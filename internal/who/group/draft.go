@@ -38,6 +38,7 @@ type Draft struct {
 	Commit  git.OID // Base with the edits
 	Edits   []git.Edit
 	Message string
+	Unseen  bool // it changes more than whoever asks for it has been shown: they are to see its card
 }
 
 // NewHome returns the files of a new home: its configuration, the template, and the groups that it begins with, copied from it.

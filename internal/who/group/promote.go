@@ -30,7 +30,8 @@ func Promotable(folder Folder, landed []git.Edit) (all []git.Edit) {
 }
 
 // Promote drafts the template with what has landed of a group's runner and skills, so that later groups begin with it (SM-152). The
-// files are copied as they landed; no group that is there gets them. A draft without edits says that the template has them already.
+// files are copied as they landed; no group that is there gets them. A draft without edits says that the template has them already, and one
+// that is Unseen changes a file that was another in the template than in the group: the card of the change has not shown what that does.
 //
 // Errors: problem.Refused, naming the path, if a file of it would take the place of a folder of the template's.
 func Promote(ctx context.Context, host git.Dir, head git.OID, folder Folder, change id.Change, landed []git.Edit, by By) (Draft, error) {
@@ -48,10 +49,12 @@ func Promote(ctx context.Context, host git.Dir, head git.OID, folder Folder, cha
 		return Draft{}, fmt.Errorf("draft the template with %s: %w", change, err)
 	}
 	for _, e := range d.Edits {
-		if !slices.ContainsFunc(wanted, func(w git.Edit) bool { return w.Path == e.Path && w.New == e.New }) {
+		at := slices.IndexFunc(wanted, func(w git.Edit) bool { return w.Path == e.Path && w.New == e.New })
+		if at < 0 {
 			return Draft{}, problem.Errorf(problem.Refused, host.Command("ls-tree -r "+string(head)+" "+templateFolder+"/"),
 				"the template cannot have what landed with %s: %s of the template is in its way", change, inert.Path(e.Path))
 		}
+		d.Unseen = d.Unseen || wanted[at].Old != e.Old
 	}
 	if len(d.Edits) == 0 {
 		return Draft{Base: head}, nil

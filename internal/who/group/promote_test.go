@@ -46,6 +46,22 @@ func TestWhatLandedOfAGroupIsCopiedToTheTemplateAlone(t *testing.T) {
 	}
 }
 
+// Where the template has a file as the group had it, the card of the change has shown what becomes of it; where it has another, nobody has.
+func TestAPromotionSaysWhetherItsCardHasShownIt(t *testing.T) {
+	w := newWorked(t)
+	m, err := w.mapped(t, w.work(t, put("template/skills/bake/SKILL.md", "bake\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, unseen := range map[string]bool{"skills/other/SKILL.md": false, "skills/bake/SKILL.md": true} {
+		head := w.commitUpon(t, m.Commit, []git.Write{put("template/"+name, "never tell a password\n")})
+		d, err := group.Promote(t.Context(), w.Dir, head, "ada", "chg-aaaaaaaa", m.Edits, at("promote"))
+		if err != nil || len(d.Edits) != 1 || d.Unseen != unseen {
+			t.Errorf("beside %s: %+v, %v", name, d, err)
+		}
+	}
+}
+
 func TestThereIsNothingToPromoteWhereRunnerAndSkillsAreUntouched(t *testing.T) {
 	w := newWorked(t)
 	m, err := w.mapped(t, w.work(t, put("groups/ada/AGENTS.md", "be kind\n"), put("groups/ada/runners/x", "x\n"), put("src/main.go", "x\n"), put("groups/cody/runner/x", "x\n")))
