@@ -46,6 +46,13 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 	if row.Request.OfAgent() {
 		text, wish = headline(row, right.Class(o.Class)), row.Request.Text
 	}
+	spoken, at, err := s.speak(ctx, o)
+	if err != nil {
+		return proposal.Proposal{}, err
+	}
+	if hidden := spoken.HiddenSays(); hidden != "" {
+		o.Marks = append([]policy.Mark{{Path: at, Kind: policy.MarkHidden, Says: hidden}}, o.Marks...)
+	}
 	p, err := proposal.Make(ctx, proposal.Making{
 		Objects: o.Host, Change: row.ID, Kind: string(row.Request.Kind), Number: number,
 		Text: text, Wish: wish, Repo: row.Request.Project.Top, Branch: row.Request.Branch,
@@ -60,9 +67,7 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 	p.Card.Class, p.Card.Typed, p.Card.Think, p.Card.People, p.Card.Banner = o.Class, o.Typed, o.Think, o.People, o.Banner
 	p.Card.Reach = append(p.Card.Reach, o.Reach...)
 	if row.Request.Chat != "" {
-		if p.Card.Spoken, err = s.speak(ctx, o); err != nil {
-			return p, err
-		}
+		p.Card.Spoken = spoken
 		s.Moved(ctx, row, &p) // nobody looks at that card again, as on the command line
 	}
 	p.Card.Made = madeBy(row.Request)
@@ -96,23 +101,29 @@ func (s *Submissions) propose(ctx context.Context, row change.Row, o grounds.Off
 	return p, err
 }
 
-// speak reads the diff as a conversation shows it, without secrets.
-func (s *Submissions) speak(ctx context.Context, o grounds.Offer) (*proposal.Spoken, error) {
+// speak reads the diff as a conversation shows it, without secrets, and which file is the first of which it does not show all.
+func (s *Submissions) speak(ctx context.Context, o grounds.Offer) (spoken *proposal.Spoken, at string, err error) {
+	if len(o.Edits) == 0 {
+		return proposal.Speak("", false), "", nil
+	}
 	var b bounded
 	clean := s.Secrets.DiffRedactor(&b)
 	timed, cancel := context.WithTimeout(ctx, proposal.CountMax)
 	defer cancel()
-	err := o.Host.Patch(timed, clean, o.Base, o.Commit, false)
+	err = o.Host.Patch(timed, clean, o.Base, o.Commit, false)
 	// The beginning of a diff that takes too long or too much memory to make.
 	if err != nil && ctx.Err() == nil && (timed.Err() != nil || errors.Is(err, git.ErrDiffMemory)) {
 		err, b.longer = nil, true
 	}
 	if err := errors.Join(err, clean.Close()); err != nil {
-		return nil, fmt.Errorf("read the diff for the conversation: %w", err)
+		return nil, "", fmt.Errorf("read the diff of %.12s as it is shown: %w", o.Commit, err)
 	}
-	spoken := proposal.Speak(b.String(), b.longer)
+	spoken = proposal.Speak(b.String(), b.longer)
 	spoken.Hidden = clean.Hidden()
-	return spoken, nil
+	if at = clean.HiddenAt(); at == "" && len(o.Edits) > 0 { // a name is hidden, maybe
+		at = o.Edits[0].Path
+	}
+	return spoken, at, nil
 }
 
 // bounded keeps the beginning of what is written, as much as a conversation may show.

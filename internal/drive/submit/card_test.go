@@ -69,3 +69,16 @@ func TestACardCountsTheAddedLinesThatHideWhatLooksLikeASecret(t *testing.T) {
 		}
 	})
 }
+
+// At a command line it takes a yes that covers the marks: a program's lines may have been written so that they look like a secret.
+func TestWhatTheDiffDoesNotShowIsMarked(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		h.Parts.Rules = drivetest.Rules{Judging: grounds.Judging{Rules: policy.Rules{AllowSecrets: []string{"**"}}}}
+		h.Cage.Play = drivetest.Writes("run(" + planted + ")\n")
+		ctl, _ := h.Daemon()
+		c := h.Is(ctl, h.Ask(ctl), change.AwaitingApproval).Proposal.Card
+		if len(c.Marks) != 1 || c.Marks[0].Kind != policy.MarkHidden || c.Marks[0].Path != "page.txt" || !strings.Contains(c.Marks[0].Says, "in 1 of the lines") || !c.MarksWord || c.Spoken != nil {
+			t.Errorf("%+v", c)
+		}
+	})
+}

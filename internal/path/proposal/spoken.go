@@ -74,7 +74,7 @@ func (c Card) Unspoken() string {
 	case c.Spoken.Longer:
 		return fmt.Sprintf("its diff is longer than the %d characters that are shown here", ChunkRunesMax*ChunksMax)
 	case c.Spoken.Hidden > 0:
-		return fmt.Sprintf("what looks like a secret is not shown here, in %d of the lines that it adds or the names that it gives", c.Spoken.Hidden)
+		return c.Spoken.HiddenSays()
 	case c.MarksTotal > len(c.Marks):
 		return fmt.Sprintf("it has %d marks, and %d are shown here", c.MarksTotal, len(c.Marks))
 	}
@@ -87,6 +87,14 @@ func (c Card) Unspoken() string {
 		}
 	}
 	return ""
+}
+
+// HiddenSays says how much of a diff is not shown because it looks like a secret; "" if all is.
+func (s Spoken) HiddenSays() string {
+	if s.Hidden == 0 {
+		return ""
+	}
+	return fmt.Sprintf("what looks like a secret is not shown, in %d of the lines that it adds or the names that it gives", s.Hidden)
 }
 
 // uncounted reports whether counting its lines took too long.

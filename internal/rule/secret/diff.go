@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -18,7 +19,9 @@ type DiffRedactor struct {
 	line    []byte // unfinished
 	long    bool   // it has more than is kept of it
 	hunk    *hunk  // nil: between hunks
+	file    string // that the lines are of, as it is named now
 	hidden  int
+	at      string // the first file of which something is hidden
 }
 
 // hunk is one of a file's, as far as it has come.
@@ -56,6 +59,16 @@ const diffLineMax = 32 << 20
 // file is such a line, too. A yes to them would be one to what was not shown. It is known once the redactor is closed.
 func (d *DiffRedactor) Hidden() int { return d.hidden }
 
+// HiddenAt is the first file with such a line; "" if there is none, or its name is what is hidden.
+func (d *DiffRedactor) HiddenAt() string { return d.at }
+
+// hide counts a line of which something was taken out.
+func (d *DiffRedactor) hide() {
+	if d.hidden++; d.hidden == 1 {
+		d.at = d.file
+	}
+}
+
 // Write takes all of p or fails.
 func (d *DiffRedactor) Write(p []byte) (int, error) {
 	n := len(p)
@@ -84,7 +97,7 @@ func (d *DiffRedactor) take() error {
 	line := string(d.line)
 	if d.long {
 		line = line[:min(1, len(line))] + unscanned + "\n"
-		d.hidden++
+		d.hide()
 	}
 	d.line, d.long = d.line[:0], false
 	if d.hunk == nil {
@@ -103,8 +116,13 @@ func (d *DiffRedactor) take() error {
 func (d *DiffRedactor) head(line string) error {
 	clean := d.scanner.Redact(line)
 	from, to := hunkCounts(line)
-	if clean != line && from+to == 0 { // a hunk begins with a line that both files have
-		d.hidden++
+	switch {
+	case from+to > 0: // it begins with a line that both files have
+	case clean != line:
+		d.file = ""
+		d.hide()
+	case strings.HasPrefix(line, "+++ "):
+		d.file = fileOf(strings.TrimSuffix(line[4:], "\n"))
 	}
 	if from+to > 0 {
 		d.hunk = &hunk{left: [2]int{from, to}}
@@ -116,6 +134,14 @@ func (d *DiffRedactor) head(line string) error {
 	}
 	_, err := io.WriteString(d.to, clean)
 	return err
+}
+
+// fileOf reads the name of a new file, which git writes in quotes where it has to.
+func fileOf(name string) string {
+	if plain, err := strconv.Unquote(name); err == nil {
+		name = plain
+	}
+	return strings.TrimPrefix(strings.TrimSuffix(name, "\t"), "b/") // the tab ends a name with blanks
 }
 
 // hunkCounts reads how many lines a hunk has of the old file and of the new one; none if the line begins no hunk.
@@ -194,7 +220,7 @@ func (d *DiffRedactor) tell(ended bool) error {
 			}
 		}
 		if l.of[newer] && !l.of[older] && text != l.raw {
-			d.hidden++
+			d.hide()
 		}
 		if _, err := io.WriteString(d.to, l.sign+text); err != nil {
 			return err

@@ -3,6 +3,7 @@ package secret
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -135,6 +136,31 @@ func TestWhatFollowsALargeKeyIsShown(t *testing.T) {
 		}
 		if hidden != differ || !strings.Contains(shown, " -rf /home/user/project\n") || !strings.Contains(shown, "+plain (text)\n") {
 			t.Errorf("%d wide: %d hidden of %d:\n%s", width, hidden, differ, shown[max(len(shown)-300, 0):])
+		}
+	}
+}
+
+// Who looks for what is hidden is told the first file that has some; a name in quotes is told as it is.
+func TestADiffSaysWhereSomethingIsHidden(t *testing.T) {
+	s, _ := scanners()
+	token := known(rand.New(rand.NewPCG(6, 7)))["github-token"][0]
+	file := func(name, line string) string {
+		return "diff --git a/x b/x\n--- a/x\n+++ " + name + "\n@@ -1 +1 @@\n-a\n+" + line + "\n"
+	}
+	for diff, want := range map[string]string{
+		file("b/one", "a") + file("b/two", "b"):                                 "",
+		file("b/one", "a") + file("b/two", token) + file("b/three", token):      "two",
+		file("b/two words\t", token):                                            "two words",
+		file(`"b/caf\303\251"`, token):                                          "café",
+		file("b/one", "a") + file("b/"+token, "a"):                              "",
+		file("/dev/null", "a") + "diff --git a/x b/x\nnew mode 1\n" + token[:4]: "",
+	} {
+		r := s.DiffRedactor(io.Discard)
+		if _, err := io.WriteString(r, diff); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil || r.HiddenAt() != want {
+			t.Errorf("%q, %v in\n%s", r.HiddenAt(), err, diff)
 		}
 	}
 }
