@@ -29,6 +29,13 @@ func machines(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fs.ErrPermission)
 }
 
+// theirs reports whether what went wrong lies in what a trial has written: it would again at every try, and a trial must not choose whether
+// there is a way back.
+func theirs(ctx context.Context, err error) bool {
+	var broken *unreadableFile
+	return errors.As(err, &broken) || ctx.Err() == nil && !machines(err) && !lost(err)
+}
+
 // broken marks an error that lies in the file that is read.
 func broken(err error) error {
 	if err == nil || machines(err) {

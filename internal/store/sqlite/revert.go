@@ -71,11 +71,13 @@ func (r *reverting) run(ctx context.Context) (done Reverted, err error) {
 		return done, err
 	}
 	if unreadable == nil {
-		err := r.ops.Do("revert:carry", func() error { return r.carry(ctx, &done) })
-		var broken *unreadableFile
-		if errors.As(err, &broken) {
+		var carried error
+		err := r.ops.Do("revert:carry", func() error { carried = r.carry(ctx, &done); return carried })
+		switch {
+		case err == nil:
+		case carried != nil && theirs(ctx, carried):
 			unreadable = err
-		} else if err != nil {
+		default:
 			return done, err
 		}
 	}

@@ -301,6 +301,25 @@ func TestAFileOfATrialThatCannotBeReadGoesAsideAndTheSnapshotIsInItsPlace(t *tes
 }
 
 // A loss of power on the way leaves what was there aside, and a snapshot that is whole.
+// What a version on trial has written does not choose whether there is a way back: rows that cannot be carried at any try go aside with all else.
+func TestRowsThatCanNeverBeCarriedKeepNobodyFromGoingBack(t *testing.T) {
+	live, snapshot := onTrial(t, `PRAGMA foreign_keys = 0`, `DROP TRIGGER question_ends_once`, `UPDATE question SET id = 'qst-taken' WHERE id = 'qst-waits'`)
+	runs(t, snapshot, `INSERT INTO pending VALUES ('qst-waits', 'sender', 'cnv-1', 'slack:1', 'echo', 'bob', '{}', 1)`)
+	done := reverted(t, live, snapshot)
+	if done.Unread == "" || done.Lost || !strings.HasPrefix(done.Left[0], "all that was written since the snapshot: ") {
+		t.Fatalf("%+v", done)
+	}
+	if got := verbs(t, live); got != "before" {
+		t.Errorf("the audit log is %q", got)
+	}
+	file := raw(t, live)
+	if waits := texts(t, file, `SELECT question FROM pending`); len(waits) != 1 {
+		t.Errorf("these strangers wait: %q", waits)
+	}
+	closed(t, file)
+	closed(t, open(t, live))
+}
+
 func TestASnapshotIsOnTheDiskBeforeItTakesAPlaceAndItsOwnersAlone(t *testing.T) {
 	calls := disktest.Calls(t, func(dir string) {
 		live, snapshot := filepath.Join(dir, "db"), filepath.Join(dir, "backups", "swap.sqlite")
