@@ -68,7 +68,7 @@ type Card struct {
 	Asks      Asks
 	Options   []Option   // of a promotion, a folder or a question; the others have their own
 	Words     bool       // of a question: it has no options, and any words answer it
-	Talked    bool       // an agent has said or asked something in this conversation since it was written, whichever group it is of
+	Talked    bool       // an agent has said what words for it may answer (Verdict.Echo), since it was written, or a word within Beside before
 	Names     string     // key of the option that takes a name behind it, such as "create kitchen"; "" = none does
 	Asked     *time.Time // who speaks was asked for that name alone, and has not said it; nil = they were not
 	Host      bool       // of an approval: a yes is CONFIRM HOST (SM-084); of a trial: it is confirmed with its code (SM-923)
@@ -228,7 +228,30 @@ func (a Answer) doubted(text string, asked []Answer) bool {
 	case IsNumber(text):
 		return len(asked) > 0 || a.Card.Talked
 	}
-	return len(asked) > 0 && a.Does != Refuse && a.Does != RollBack
+	return (len(asked) > 0 || a.Card.Talked) && a.Does != Refuse && a.Does != RollBack
+}
+
+// Echo is what an agent has to have said for words that decide about the host's card to be, maybe, an answer to the agent: those words, in
+// small letters, or anything, "", where they are one number. It is false where they answer no agent: nobody types CONFIRM HOST to one.
+func (v Verdict) Echo(text string) (word string, may bool) {
+	a := v.Answer
+	switch {
+	case v.Kind != Decided || a.Card.Asks == Question || a.Card.Host:
+		return "", false
+	case IsNumber(text):
+		return "", true
+	case a.Does == Approve && !counts(text), a.Does == Confirm && !counts(text):
+		return Say(a.Does, false), true
+	case a.Does != Refuse && a.Does != RollBack, counts(text):
+		return strings.ToLower(strings.TrimSpace(text)), true
+	}
+	return "", false
+}
+
+// counts reports whether words are numbers and nothing else.
+func counts(text string) bool {
+	text = strings.TrimSpace(text)
+	return text != "" && strings.Trim(text, "0123456789 ") == ""
 }
 
 // IsNumber reports whether words are a number and nothing else.
@@ -331,11 +354,11 @@ func byName(w Word, text string, cards []Card) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// counted asks back two numbers that fit a card of the host's and answer an agent's open question, too, such as a day and a month.
+// counted asks back two numbers that fit a card of the host's and may answer an agent, too, such as a day and a month.
 func (c Card) counted(w Word, text, rest string, cards []Card) (Verdict, bool) {
 	a, ok := c.read(rest)
 	asked := asked(w, text, cards)
-	if !ok || c.Asks == Question || !IsNumber(rest) || len(asked) == 0 || !c.open(w) || !c.shown(w.Received) {
+	if !ok || c.Asks == Question || !IsNumber(rest) || len(asked) == 0 && !c.Talked || !c.open(w) || !c.shown(w.Received) {
 		return Verdict{}, false
 	}
 	return Verdict{Kind: Which, Fits: inOrder(cards, []Answer{a}, asked)}, true

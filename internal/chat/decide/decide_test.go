@@ -226,8 +226,10 @@ func TestWordsDecideWhereTheyCanMeanOneCardAloneAndAreNeverGuessed(t *testing.T)
 		{"approve", "decided 10 approve", []decide.Card{approval, card(40, decide.Question, inWords, ended(time.Second))}},
 		{"1", "which 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
 		{"2", "which 20 rollback", []decide.Card{card(20, decide.Trial, talked)}},
-		{"10 1", "decided 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
-		{"approve", "decided 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
+		{"10 1", "which 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
+		{"10 approve", "decided 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
+		{"approve", "which 10 approve", []decide.Card{card(10, decide.Approval, talked)}},
+		{"refuse", "decided 10 refuse", []decide.Card{card(10, decide.Approval, talked)}},
 		{"1", "decided 40 choose 1", []decide.Card{card(40, decide.Question, talked)}},
 
 		// It counts for what was delivered here before it was received.

@@ -44,7 +44,7 @@ func TestWhatIsHandedOverLateDecidesNothingThatWasShownSince(t *testing.T) {
 					t.Errorf("what becomes of it is told as %q", told)
 				}
 
-				s.tells(olga, "ignore")
+				s.tells(olga, "10 ignore") // the first card; the assistant has said the bare word since
 				if n := s.undecided(); n != 0 {
 					t.Errorf("after it was said again %d questions wait: %q", n, s.texts(olgaDM))
 				}

@@ -76,7 +76,7 @@ func (b *beat) say(t agent.Text) {
 		return
 	}
 	now := ledger.Now()
-	b.d.speaking.note(b.chat.Conversation, now)
+	b.d.speaking.note(b.chat.Conversation, now, t.Text)
 	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: now, Kind: message.Said, Turn: b.turn, Text: t.Text})
 }
 

@@ -85,19 +85,22 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 	return c, err == nil, err
 }
 
-// noteTalk fills in which cards of the host's an agent has said something after, where somebody says a number: it may answer that.
-// What an agent says in a turn that is under way is shown already, and is no message yet.
-func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card) error {
-	latest := d.speaking.latest(where)
+// noteTalk fills in beside which cards of the host's an agent has said a word: who says it may answer that. Anything, "", counts after a card
+// alone: an agent that has asked for a change says so. What is said in a turn that is under way is shown already, and is no message yet.
+func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card, word string) error {
 	for i, c := range cards {
 		if c.Delivered == nil || c.Ended != nil || c.Asks == decide.Question {
 			continue
 		}
-		talked, err := tx.Talked(ctx, c.ID)
+		since := c.Opened
+		if word != "" {
+			since = since.Add(-decide.Beside)
+		}
+		talked, err := tx.Talked(ctx, c.ID, since, word)
 		if err != nil {
 			return err
 		}
-		cards[i].Talked = talked || latest.After(c.Opened)
+		cards[i].Talked = talked || d.speaking.has(where, since, word)
 	}
 	return nil
 }
@@ -235,7 +238,7 @@ func (d decider) undecided(ctx context.Context, tx store.Tx, v decide.Verdict, r
 	case len(v.Fits) > 1:
 		b.WriteString("Nothing is decided: that could mean more than one card. Reply one of these, with the card's number:")
 	case v.Missed == nil:
-		fmt.Fprintf(&b, "Nothing is decided: an assistant has said something since card %[1]d came, and you may have answered that. If you mean card %[1]d, reply with its number:",
+		fmt.Fprintf(&b, "Nothing is decided: an assistant has said something that you may have answered. If you mean card %[1]d, reply with its number:",
 			v.Fits[0].Card.Digits)
 	default:
 		over := v.Missed.Card

@@ -95,12 +95,13 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 		Text: s.Text, Received: s.at(intake), Quoted: to == "" && (s.Answers || s.Quote != prompt.Quote{}),
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
 	}
-	if decide.IsNumber(s.Text) {
-		if err := d.noteTalk(ctx, tx, where, cards); err != nil {
+	v, ahead := decide.Decide(w, cards), decide.Ahead(w)
+	if word, may := v.Echo(s.Text); may {
+		if err := d.noteTalk(ctx, tx, where, cards, word); err != nil {
 			return in, false, err
 		}
+		v = decide.Decide(w, cards)
 	}
-	v, ahead := decide.Decide(w, cards), decide.Ahead(w)
 	switch {
 	case s.Card != "" || s.Asked != "":
 		v = decide.Press(w, pressed(s, cards, rows), cards)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -488,6 +489,56 @@ func TestWordsThatMayHaveAnsweredAnAgentApproveNothing(t *testing.T) {
 	})
 }
 
+// TestAWordThatAnAgentHasAskedForInPlainTalkApprovesNothing: it was no card of its own, and a person answers it all the same (SM-140).
+func TestAWordThatAnAgentHasAskedForInPlainTalkApprovesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		says, reply string
+		sooner      time.Duration // before the card
+		asks        bool
+	}{
+		"the word":                 {"I found a table. Reply APPROVE, or refuse", "approve", 0, true},
+		"the word before the card": {"I found a table. Reply approve", "approve", 30 * time.Second, true},
+		"other talk before it":     {"I have asked for 1 change", "1", 30 * time.Second, false},
+		"a day and a month":        {"When? As day and month, such as %d 1", "%d 1", 0, true},
+		"another word":             {"I found a table. Shall I book it?", "approve", 0, false},
+		"long before the card":     {"Which city? Reply approve. 1. Paris 2. Rome", "approve", 2 * time.Minute, false},
+		"with the card's own name": {"I found a table. Reply approve", "%d approve", 0, false},
+		"the host's other word":    {"I found a table. Reply refuse, or approve", "refuse", 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asksThere(t, right.Group, func(t *testing.T, s *changing) {
+				speaks := func(digits string) {
+					s.Tx(func(ctx context.Context, tx store.Tx) error {
+						says := strings.ReplaceAll(c.says, "%d", digits)
+						_, err := tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: s.chat, Lane: message.Talk, Text: says, At: time.Now()})
+						return err
+					})
+				}
+				if c.sooner > 0 {
+					speaks("")
+					time.Sleep(c.sooner)
+				}
+				s.askAgain(right.Group)
+				s.looks(t)
+				mine := s.card()
+				time.Sleep(2 * time.Minute)
+				digits := strconv.Itoa(mine.Digits)
+				if c.sooner == 0 {
+					speaks(digits)
+				}
+				reply := strings.ReplaceAll(c.reply, "%d", digits)
+				_, told := s.says(reply)
+				if asked := strings.Contains(told, "an assistant has said something that you may have answered"); asked != c.asks {
+					t.Errorf("%q after %q: %s", reply, c.says, told)
+				}
+				if waits := s.Show(s.control, s.change).Change.State == change.AwaitingApproval; waits != c.asks {
+					t.Errorf("%q after %q decides", reply, c.says)
+				}
+			})
+		})
+	}
+}
+
 // TestANumberMayAnswerWhatAnAgentHasSaidSinceItsCard: who watches has read what is said in a turn under way too.
 func TestANumberMayAnswerWhatAnAgentHasSaidSinceItsCard(t *testing.T) {
 	const asks = "Which city? 1. Paris 2. Rome"
@@ -514,7 +565,7 @@ func TestANumberMayAnswerWhatAnAgentHasSaidSinceItsCard(t *testing.T) {
 				mine := s.card()
 				time.Sleep(2 * time.Minute)
 				speaks(s)
-				want := fmt.Sprintf("notice: Nothing is decided: an assistant has said something since card %[1]d came, and you may have answered that. "+
+				want := fmt.Sprintf("notice: Nothing is decided: an assistant has said something that you may have answered. "+
 					"If you mean card %[1]d, reply with its number:\n`%[1]d approve` approves %[2]s: Greet people by name", mine.Digits, s.change)
 				if _, told := s.says("1"); told != want {
 					t.Errorf("told %q, want %q", told, want)

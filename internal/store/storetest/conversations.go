@@ -437,13 +437,14 @@ func testCards(t *testing.T, s *suite) {
 	testTalked(t, s)
 }
 
-// testTalked holds that what any agent says or asks where a card stands counts once the card is there, and nothing that is said before,
-// elsewhere or by the host.
+// testTalked holds that what any agent says or asks where a card stands counts once the card is there, and shortly before; not what is said
+// before that, elsewhere or by the host, or without the word that is looked for.
 func testTalked(t *testing.T, s *suite) {
 	c, beside, elsewhere := s.talks("1000/talked", "echo"), s.talks("1000/talked", "other"), s.talks("1000/quiet", "echo")
+	now := 5
 	put := func(chat id.Chat, lane message.Lane, card message.Card) (o message.Out) {
 		s.do(func(ctx context.Context, tx store.Tx) (err error) {
-			o, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat, Lane: lane, Card: card, Text: "?", At: at(5)})
+			o, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat, Lane: lane, Card: card, Text: "Reply Approve?", At: at(now)})
 			return err
 		})
 		return o
@@ -451,9 +452,14 @@ func testTalked(t *testing.T, s *suite) {
 	talked := func(after message.Out, want bool) {
 		t.Helper()
 		s.do(func(ctx context.Context, tx store.Tx) error {
-			got, err := tx.Talked(ctx, after.ID)
-			s.same(got, want)
-			return err
+			for word, has := range map[string]bool{"": true, "approve": true, "confirm": false} {
+				got, err := tx.Talked(ctx, after.ID, at(5), word)
+				s.same(got, want && has)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	put(beside.ID, message.Talk, "")
@@ -469,6 +475,10 @@ func testTalked(t *testing.T, s *suite) {
 	talked(card, false)
 	put(c.ID, message.Talk, message.CardQuestion)
 	talked(card, true)
+
+	now = 6
+	put(c.ID, message.Talk, "")
+	talked(put(c.ID, message.Notice, message.CardApproval), true)
 }
 
 // testOpenCards holds that no flood pushes a card of the host's out that waits, or takes its name; and that one which has its answer is
