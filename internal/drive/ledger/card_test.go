@@ -132,7 +132,9 @@ func TestAnApprovalIsShownWhereItWasAskedForAndToWhoIsAskedAlone(t *testing.T) {
 	}
 
 	// The first of a promotion is answered by who wanted it; one that is made anew is asked.
-	promotes := b.add(change.Submitted, swap(here), func(c *change.Row) { c.Request.Promotes, c.Cancel = row.ID, true })
+	promotes := b.add(change.Submitted, swap(here), func(c *change.Row) {
+		c.Request.Promotes, c.Request.Approve, c.Cancel = row.ID, request.Yes, true
+	})
 	open(promotes, 1)
 	if n := len(b.outs(here.ID)); n != 2 {
 		t.Errorf("%d messages: a promotion that was wanted is asked again", n)
