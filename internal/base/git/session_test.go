@@ -113,6 +113,41 @@ func TestContainsTellsAnAncestorFromAnotherAndFromOneThatIsMissing(t *testing.T)
 	}
 }
 
+func TestFollowsIsNoOnceACommitWasTakenBack(t *testing.T) {
+	top := person(t)
+	write(t, filepath.Join(top, "a"), "A")
+	first := commit(t, top)
+	write(t, filepath.Join(top, "a"), "B")
+	second := commit(t, top)
+	run(t, top, "checkout", "-q", "-b", "side")
+	write(t, filepath.Join(top, "b"), "B")
+	side := commit(t, top)
+	run(t, top, "checkout", "-q", "main")
+	run(t, top, "revert", "--no-edit", string(second))
+	back := git.OID(run(t, top, "rev-parse", "HEAD"))
+	run(t, top, "merge", "-q", "--no-ff", "-m", "merge", "side")
+	merged := git.OID(run(t, top, "rev-parse", "HEAD"))
+	run(t, top, "commit", "-q", "--allow-empty", "--allow-empty-message", "-m", "")
+	last := git.OID(run(t, top, "rev-parse", "HEAD"))
+	d := open(t, top)
+	forgotten := git.OID(strings.Repeat("1", 40))
+	for i, c := range []struct {
+		tip, commit git.OID
+		want        bool
+	}{
+		{first, first, true}, {second, first, true}, {side, second, true}, {last, back, true}, {last, merged, true}, // empty words are no others
+		{first, second, false}, {back, side, false}, {side, back, false}, {first, forgotten, false},
+		{back, second, false}, {merged, side, false}, {last, first, false}, // since it something was taken back, also on another way
+	} {
+		if got, err := git.Follows(t.Context(), d, c.tip, c.commit); err != nil || got != c.want {
+			t.Errorf("%d: %v, %v", i, got, err)
+		}
+	}
+	if follows, err := git.Follows(t.Context(), d, forgotten, first); err == nil || follows {
+		t.Errorf("a tip that is missing is an error, not a no: %v, %v", follows, err)
+	}
+}
+
 // A path that was merged in came to be with the merge, where who reads the branch first saw it.
 func TestLastAddedFindsWhereAPathCameToBeTheLastTime(t *testing.T) {
 	top := person(t)

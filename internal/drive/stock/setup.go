@@ -47,8 +47,8 @@ func (f *SetupFailed) Error() string {
 func (f *SetupFailed) unreached() bool { return f.closed && sandbox.Offline(f.Run.Tail) }
 
 // SetUp returns what the setup leaves on a commit, which stays until release is called; none if there is no setup. It runs once for
-// all bases that depend on the same. On a tree that nobody has approved it runs for that tree alone: what an agent proposes to
-// depend on is there for its own checks, and for nobody else.
+// all bases that depend on the same, and follow the one that it ran on. On a tree that nobody has approved it runs for that commit
+// alone: what an agent proposes to depend on is there for its own checks, and for nobody else.
 //
 // Errors: *SetupFailed.
 func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left layer.Stock, release func(), err error) {
@@ -60,23 +60,40 @@ func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left l
 	if err != nil {
 		return layer.Stock{}, nil, err
 	}
-	base := git.OID(w.Row.Base)
-	needs, err := dependencies(ctx, w.Host, base, commands)
+	needs, err := dependencies(ctx, w.Host, commit, commands)
 	if err != nil {
 		return layer.Stock{}, nil, err
 	}
-	same := commit == base
-	if !same {
-		its, err := dependencies(ctx, w.Host, commit, commands)
-		if err != nil {
-			return layer.Stock{}, nil, err
-		}
-		same = slices.Equal(its, needs)
-	}
 	reach := fmt.Sprintf("%q %v", w.Row.Request.Setup, slices.Contains(w.Row.Request.Egress, registries)) // without them it may leave something else
-	id := layer.StockID{Family: s.family(w, layer.Setup, commands, reach), Generation: generation(needs...)}
-	if same {
-		left, release, err := s.setUpOn(ctx, w, id, base)
+	family := s.family(w, layer.Setup, commands, reach)
+	left, release, err = s.Workspaces.Stocks.Latest(family, func(at layer.Stock) (bool, error) {
+		if at.ID.Family != family || at.Note.Needs != needs {
+			return false, nil
+		}
+		fits, err := layer.Fits(ctx, w.Host, at, tree)
+		if err != nil || !fits {
+			return false, err
+		}
+		return s.serves(ctx, w.Host, at.Note.Base, commit)
+	})
+	if err != nil || !left.None() {
+		return left, release, err
+	}
+
+	base, err := ground(ctx, w)
+	if err != nil {
+		return layer.Stock{}, nil, err
+	}
+	its, err := dependencies(ctx, w.Host, base, commands)
+	if err != nil {
+		return layer.Stock{}, nil, err
+	}
+	same, err := s.serves(ctx, w.Host, base, commit)
+	if err != nil {
+		return layer.Stock{}, nil, err
+	}
+	if same && its == needs {
+		left, release, err = s.setUpOn(ctx, w, family, needs, base)
 		if err != nil {
 			return layer.Stock{}, nil, err
 		}
@@ -89,12 +106,12 @@ func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left l
 			return layer.Stock{}, nil, err
 		}
 	}
-	id.Generation = generation("tree", string(tree))
-	return s.setUpOn(ctx, w, id, commit)
+	return s.setUpOn(ctx, w, family, "", commit)
 }
 
-// setUpOn returns a stock, which the setup makes on a commit if it is not there.
-func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name layer.StockID, on git.OID) (layer.Stock, func(), error) {
+// setUpOn returns the stock that the setup makes on a commit, which is made if it is not there; needs is "" if it is for that commit alone.
+func (s *Stocks) setUpOn(ctx context.Context, w work.Work, family, needs string, on git.OID) (layer.Stock, func(), error) {
+	name := layer.StockID{Family: family, Generation: generation(needs, string(on))}
 	if left, release, err := s.Workspaces.Stocks.Open(name); err != nil || !left.None() {
 		return left, release, err
 	}
@@ -102,7 +119,10 @@ func (s *Stocks) setUpOn(ctx context.Context, w work.Work, name layer.StockID, o
 	if err != nil {
 		return layer.Stock{}, nil, err
 	}
-	n := layer.StockNote{Kind: layer.Setup, Project: path.Base(w.Host.Path), Base: on, Tree: tree, Commands: w.Setups(), Made: ledger.Now()}
+	n := layer.StockNote{
+		Kind: layer.Setup, Project: path.Base(w.Host.Path), Branch: w.Row.Request.Branch, Base: on, Tree: tree,
+		Commands: w.Setups(), Needs: needs, Made: ledger.Now(),
+	}
 	left, release, err := s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, layer.Stock{}, func(room layer.Room) error {
 		return s.runSetup(ctx, w, room, on)
 	})
@@ -231,21 +251,22 @@ func manifest(p string) bool {
 	return slices.Contains(manifests, name) || strings.HasPrefix(name, "requirements") && (strings.HasSuffix(name, ".txt") || strings.HasSuffix(name, ".in"))
 }
 
-// dependencies are the paths and contents of a commit's files that say what it depends on, and of those that the setup names. Where
-// there is none the whole tree is: nothing says when what the setup left has grown old.
-func dependencies(ctx context.Context, host git.Dir, commit git.OID, commands []string) (all []string, err error) {
-	err = host.List(ctx, commit, func(p string, e git.Entry, _ int64) error {
+// dependencies is a digest of the paths and contents of a commit's files that say what it depends on, and of those that the setup
+// names. Where there is none it is of the whole tree: nothing says when what the setup left has grown old.
+func dependencies(ctx context.Context, host git.Dir, commit git.OID, commands []string) (string, error) {
+	var all []string
+	err := host.List(ctx, commit, func(p string, e git.Entry, _ int64) error {
 		if manifest(p) {
 			all = append(all, p, string(e.OID))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find what %.12s depends on: %w", commit, err)
+		return "", fmt.Errorf("find what %.12s depends on: %w", commit, err)
 	}
 	if len(all) == 0 {
 		tree, err := host.Tree(ctx, commit)
-		return []string{"tree", string(tree)}, err
+		return digest("tree", string(tree)), err
 	}
 	var named []string
 	for _, command := range commands {
@@ -257,14 +278,14 @@ func dependencies(ctx context.Context, host git.Dir, commit git.OID, commands []
 	}
 	found, err := host.Lookup(ctx, commit, named)
 	if err != nil {
-		return nil, fmt.Errorf("find what the setup runs of %.12s: %w", commit, err)
+		return "", fmt.Errorf("find what the setup runs of %.12s: %w", commit, err)
 	}
 	for i, e := range found {
 		if !e.Absent() {
 			all = append(all, named[i], string(e.OID))
 		}
 	}
-	return all, nil
+	return digest(all...), nil
 }
 
 // fsPath reports whether a word may be a path in a tree.

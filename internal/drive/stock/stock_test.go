@@ -2,15 +2,19 @@ package stock_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"sallyport/internal/base/git"
 	"sallyport/internal/base/git/gittest"
@@ -19,6 +23,7 @@ import (
 	"sallyport/internal/drive/control"
 	"sallyport/internal/drive/drivetest"
 	"sallyport/internal/drive/grounds"
+	"sallyport/internal/drive/live"
 	"sallyport/internal/path/change"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
@@ -28,11 +33,13 @@ import (
 // kitchen is a home whose sandboxes can be shown overlays, and notes what each of them found and was for.
 type kitchen struct {
 	*drivetest.Home
-	mu   sync.Mutex
-	runs []string // "<what> <files in its caches> <files over its base>"
-	fail string   // part of a command that fails
-	says string   // what it says then
-	lost string   // path that a setup writes and git does not ignore, where fail is "stray"
+	mu    sync.Mutex
+	runs  []string // "<what> <files in its caches> <files over its base>"
+	fail  string   // part of a command that fails
+	says  string   // what it says then
+	page  string   // what an agent changes; "" = page.txt
+	dirty bool     // whether uncommitted files go along
+	lost  string   // path that a setup writes and git does not ignore, where fail is "stray"
 }
 
 func newKitchen(h *drivetest.Home) *kitchen {
@@ -63,7 +70,7 @@ func (k *kitchen) cook(spec sandbox.Spec) int {
 	what, _, _ := strings.Cut(spec.ID, "-")
 	if spec.Argv[0] == "true" {
 		what = "agent"
-		putIn(k.T, filepath.Join(spec.Tree.Upper, "page.txt"), spec.ID)
+		putIn(k.T, filepath.Join(spec.Tree.Upper, cmp.Or(k.page, "page.txt")), spec.ID)
 		if k.fail == "lock" {
 			putIn(k.T, filepath.Join(spec.Tree.Upper, "package-lock.json"), spec.ID)
 		}
@@ -123,7 +130,7 @@ func (k *kitchen) order(c *control.Controller, setup ...string) (id.Change, []st
 	k.mu.Unlock()
 	r, err := c.TakeRequest(k.T.Context(), request.Request{
 		By: k.By(), Text: "x", Project: git.Project{Top: k.Repo}, Agent: "played", Argv: []string{"true"}, Approve: request.Later,
-		Profiles: []string{"go"}, Checks: []string{"vet"}, Setup: setup,
+		Profiles: []string{"go"}, Checks: []string{"vet"}, Setup: setup, IncludeDirty: k.dirty,
 	}, nil)
 	if err != nil {
 		k.T.Fatal(err)
@@ -192,6 +199,124 @@ func TestASetupRunsOnceForWhatTheBaseDependsOnAndAgentAndCheckSeeIt(t *testing.T
 		}
 		if !slices.Contains(runs, "setup [] []") || !slices.ContainsFunc(runs, agent) {
 			t.Errorf("with another lock file ran %q", runs)
+		}
+	})
+}
+
+// What ran on a base that was taken back since may have been the very thing that was taken back: nothing that it left runs again.
+func TestWhatWasLeftOnABaseThatWasTakenBackServesNoLaterOne(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		k := newKitchen(h)
+		c, _ := h.Daemon()
+		k.order(c)
+		chg, runs := k.order(c)
+		k.wantRuns("a change", runs, "agent [by-warm] []", "check [by-warm] []")
+		h.Yes(c, chg)
+		h.Is(c, chg, change.Finalized)
+		_, runs = k.order(c)
+		k.wantRuns("a change on what has landed", runs, "agent [by-warm] []", "check [by-warm] []")
+		k.page = "other.txt"
+		late, _ := k.order(c)
+		k.page = "third.txt"
+		setUp, _ := k.order(c, "npm ci")
+		h.Is(c, h.Undo(c, chg, request.Yes), change.Finalized)
+		k.page, k.runs = "", nil
+		for _, chg := range []id.Change{late, setUp} {
+			h.Yes(c, chg)
+			h.Is(c, chg, change.Finalized)
+		}
+		k.wantRuns("changes from before, at their landings", slices.Sorted(slices.Values(k.runs)), "check [] []", "check [by-setup] [by-setup]", "setup [] []")
+		time.Sleep(time.Minute) // the younger of two is known by its time
+		_, runs = k.order(c)
+		if !slices.Contains(runs, "agent [] []") || !slices.Contains(runs, "warm [] []") {
+			t.Errorf("once it went back ran %q", runs)
+		}
+		_, runs = k.order(c)
+		k.wantRuns("a change after it", runs, "agent [by-warm] []", "check [by-warm] []")
+	})
+}
+
+// TestWhatWasLeftOnAnotherBranchServesNone holds it of setups and caches; what both have may serve both.
+func TestWhatWasLeftOnAnotherBranchServesNone(t *testing.T) {
+	for name, setup := range map[string][]string{"checks": nil, "a setup": {"npm ci"}} {
+		t.Run(name, func(t *testing.T) {
+			drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+				k := newKitchen(h)
+				c, _ := h.Daemon()
+				seen, warm := "[by-warm] []", "warm [] []"
+				if setup != nil {
+					seen, warm = "[by-setup by-warm] [by-setup]", "warm [by-setup] [by-setup]"
+				}
+				k.Git("checkout", "-qb", "trunk")
+				k.Git("checkout", "-q", "main")
+				k.write("evil.js", "1\n")
+				k.order(c, setup...)
+				_, runs := k.order(c, setup...)
+				k.wantRuns("on one", runs, "agent "+seen, "check "+seen)
+
+				k.Git("checkout", "-q", "trunk")
+				_, runs = k.order(c, setup...)
+				if setup != nil && !slices.Contains(runs, "setup [] []") || !slices.Contains(runs, warm) {
+					t.Errorf("on another ran %q", runs)
+				}
+				for _, branch := range []string{"trunk", "main", "trunk"} { // each keeps its own
+					k.Git("checkout", "-q", branch)
+					_, runs = k.order(c, setup...)
+					k.wantRuns("again on "+branch, runs, "agent "+seen, "check "+seen)
+				}
+
+				k.Git("checkout", "-qb", "later")
+				k.write("notes.txt", "1\n")
+				_, runs = k.order(c, setup...)
+				k.wantRuns("on a branch that follows", runs, "agent "+seen, "check "+seen)
+			})
+		})
+	}
+}
+
+// Uncommitted files that went along are one change's own, and what it makes ready serves all that stand on the same commit.
+func TestWhatIsLeftBesideUncommittedFilesServesTheNext(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		k := newKitchen(h)
+		k.dirty = true
+		c, _ := h.Daemon()
+		for n, want := range [][]string{nil, {"agent [by-setup by-warm] [by-setup]", "check [by-setup by-warm] [by-setup]"}} {
+			putIn(t, filepath.Join(k.Repo, "draft.txt"), strconv.Itoa(n))
+			if _, runs := k.order(c, "npm ci"); n > 0 {
+				k.wantRuns("a change with other files", runs, want...)
+			}
+		}
+	})
+}
+
+// closed opens no way out for what nobody asked for.
+type closed struct {
+	drivetest.Ways
+	asked atomic.Int32
+}
+
+func (w *closed) Open(ctx context.Context, o live.Outgoing) (live.Way, error) {
+	if o.Unasked {
+		w.asked.Add(1)
+		return live.Way{}, errors.New("it is closed")
+	}
+	return w.Ways.Open(ctx, o)
+}
+
+// What could not be made is not tried for every change, and some day it is again.
+func TestCachesThatCouldNotBeMadeAreTriedAgainADayLater(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		k := newKitchen(h)
+		w := &closed{}
+		h.Parts.Network = w
+		c, _ := h.Daemon()
+		for n, want := range []int32{1, 1, 2} {
+			if n == 2 {
+				time.Sleep(24 * time.Hour)
+			}
+			if k.order(c); w.asked.Load() != want {
+				t.Errorf("change %d: tried %d times, want %d", n, w.asked.Load(), want)
+			}
 		}
 	})
 }

@@ -48,7 +48,10 @@ func (s *Stocks) Warm(w work.Work) {
 }
 
 func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
-	base := git.OID(w.Row.Base)
+	base, err := ground(ctx, w)
+	if err != nil {
+		return err
+	}
 	setup, free, err := s.SetUp(ctx, w, base)
 	if err != nil {
 		return err
@@ -59,25 +62,28 @@ func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
 		return err
 	}
 	family := s.checksFamily(w, setup)
-	latest, freeLatest, err := s.Workspaces.Stocks.Latest(family)
+	latest, freeLatest, err := s.checksFor(ctx, w, setup, base)
 	if err != nil {
 		return err
 	}
 	freeLatest()
 	fresh := latest.Note.Tree == tree || time.Since(latest.Note.Made) < warmEvery
-	if latest.ID.Family == family && fresh || s.triedWarm(family) {
+	if latest.ID.Family == family && fresh || s.failedOf(family) {
 		return nil
 	}
-	name := layer.StockID{Family: family, Generation: generation(string(tree))}
-	n := layer.StockNote{Kind: layer.Checks, Project: path.Base(w.Host.Path), Base: base, Tree: tree, Commands: w.Checks(), Made: ledger.Now()}
+	name := layer.StockID{Family: family, Generation: generation(string(base))}
+	n := layer.StockNote{
+		Kind: layer.Checks, Project: path.Base(w.Host.Path), Branch: w.Row.Request.Branch, Base: base, Tree: tree, Commands: w.Checks(), Made: ledger.Now(),
+	}
 	_, free, err = s.Workspaces.Stocks.Make(ctx, name, n, w.Spec.Owner, setup, func(room layer.Room) error {
 		for _, command := range w.Checks() {
-			if err := s.warmOne(ctx, w, setup, room, command); err != nil {
+			if err := s.warmOne(ctx, w, setup, room, base, command); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	s.noteWarm(family, err)
 	if err != nil {
 		return err
 	}
@@ -87,8 +93,8 @@ func (s *Stocks) warmUp(ctx context.Context, w work.Work) error {
 }
 
 // warmOne runs one check on the base for what it leaves in the folder of caches; whether it succeeds says nothing about the change.
-func (s *Stocks) warmOne(ctx context.Context, w work.Work, setup layer.Stock, room layer.Room, command string) error {
-	shown, err := s.Opener.Show(ctx, w, setup, w.Spec.Base)
+func (s *Stocks) warmOne(ctx context.Context, w work.Work, setup layer.Stock, room layer.Room, on git.OID, command string) error {
+	shown, err := s.Opener.Show(ctx, w, setup, on)
 	if err != nil {
 		return err
 	}
@@ -114,14 +120,20 @@ type cutShort struct {
 
 func (e *cutShort) Error() string { return e.command + ": " + e.run.Why() }
 
-// triedWarm reports whether caches of a family were tried to be made in this daemon's life and not long ago, and notes that they are now.
-func (s *Stocks) triedWarm(family string) bool {
+// failedOf reports whether caches of a family could not be made in this daemon's life, and not long ago.
+func (s *Stocks) failedOf(family string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, tried := s.warmed[family]
-	if tried && time.Since(last) < warmEvery {
-		return true
+	last, failed := s.failed[family]
+	return failed && time.Since(last) < warmEvery
+}
+
+// noteWarm notes whether caches of a family could be made.
+func (s *Stocks) noteWarm(family string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.failed, family)
+	if err != nil {
+		s.failed[family] = time.Now()
 	}
-	s.warmed[family] = time.Now()
-	return false
 }

@@ -59,7 +59,7 @@ func (ss *Supervisors) ready(ctx context.Context, w work.Work, ws workspace.Work
 	if err != nil {
 		return session.Running{}, err
 	}
-	with, err := ss.Stocks.On(w, ws)
+	with, err := ss.Stocks.On(ctx, w, ws)
 	if err != nil {
 		return session.Running{}, err
 	}

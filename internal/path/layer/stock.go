@@ -54,11 +54,13 @@ func parseStock(name string) (StockID, bool) {
 // StockNote lies in every stock: of what it was made.
 type StockNote struct {
 	Kind     StockKind `json:"kind"`
-	Project  string    `json:"project"` // name of the host's repository of it
-	Base     git.OID   `json:"base"`    // commit that the commands ran on
+	Project  string    `json:"project"`          // name of the host's repository of it
+	Branch   string    `json:"branch,omitempty"` // of the change that it was made for
+	Base     git.OID   `json:"base"`             // commit that the commands ran on
 	Tree     git.OID   `json:"tree"`
 	Commands []string  `json:"commands"`
-	On       string    `json:"on,omitempty"` // name of the stock whose caches lie below
+	Needs    string    `json:"needs,omitempty"` // of a setup, a digest of what its base depends on; "" = it is for that one commit
+	On       string    `json:"on,omitempty"`    // name of the stock whose caches lie below
 	Made     time.Time `json:"made"`
 	Bytes    int64     `json:"bytes"` // of disk, without the stock below
 	// Roots are the highest paths that hold what the commands left and nothing of the tree.
@@ -133,26 +135,30 @@ func (k *Stocks) Shown(name string) (Stock, error) {
 	return k.open(id)
 }
 
-// Latest returns the youngest of a family, else of its kin, which stays until release is called; none if there is none.
-func (k *Stocks) Latest(family string) (Stock, func(), error) {
+// Latest returns the youngest of a family that serves, else of its kin, which stays until release is called; none if there is none.
+func (k *Stocks) Latest(family string, serves func(Stock) (bool, error)) (Stock, func(), error) {
 	all, err := k.all()
 	if err != nil {
 		return Stock{}, func() {}, err
 	}
 	all = slices.DeleteFunc(all, func(s Stock) bool { return !kin(s.ID.Family, family) })
-	if len(all) == 0 {
-		return Stock{}, func() {}, nil
-	}
-	latest := slices.MaxFunc(all, func(a, b Stock) int {
+	slices.SortStableFunc(all, func(a, b Stock) int {
 		if own := a.ID.Family == family; own != (b.ID.Family == family) {
 			if own {
-				return 1
+				return -1
 			}
-			return -1
+			return 1
 		}
-		return a.Note.Made.Compare(b.Note.Made)
+		return b.Note.Made.Compare(a.Note.Made)
 	})
-	return k.Open(latest.ID)
+	for _, s := range all {
+		if ok, err := serves(s); err != nil {
+			return Stock{}, func() {}, err
+		} else if ok {
+			return k.Open(s.ID)
+		}
+	}
+	return Stock{}, func() {}, nil
 }
 
 // all reads what there is.

@@ -19,7 +19,7 @@ type StockInfo struct {
 	InUse    bool // a workspace, a sandbox or another stock stands on it: it is never removed
 
 	held  bool // by a workspace or a sandbox
-	stale bool // a younger one of its family has taken its place
+	stale bool // a younger one of its family and branch has taken its place
 }
 
 // All lists what there is, the one that was used longest ago first.
@@ -41,10 +41,11 @@ func (k *Stocks) infos(held func(string) bool) ([]StockInfo, error) {
 	if err := k.Showing(func(name string) { shown[name] = true }); err != nil {
 		return nil, fmt.Errorf("find what is in use of what commands left: %w", err)
 	}
-	latest := map[string]Stock{}
+	type line struct{ family, branch string } // another branch's younger one may not serve where this does
+	latest := map[line]Stock{}
 	for _, s := range all {
-		if s.Note.Made.After(latest[s.ID.Family].Note.Made) {
-			latest[s.ID.Family] = s
+		if of := (line{s.ID.Family, s.Note.Branch}); s.Note.Made.After(latest[of].Note.Made) {
+			latest[of] = s
 		}
 	}
 	var out []StockInfo
@@ -56,7 +57,7 @@ func (k *Stocks) infos(held func(string) bool) ([]StockInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		stale := s.Note.Kind == Checks && latest[s.ID.Family].ID != s.ID
+		stale := s.Note.Kind == Checks && latest[line{s.ID.Family, s.Note.Branch}].ID != s.ID
 		out = append(out, StockInfo{Stock: s, LastUsed: st.ModTime(), held: shown[s.ID.String()] || held(s.ID.String()), stale: stale})
 	}
 	slices.SortStableFunc(out, func(a, b StockInfo) int { return a.LastUsed.Compare(b.LastUsed) })

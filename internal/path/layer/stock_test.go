@@ -30,6 +30,19 @@ func stockID(family, generation string) layer.StockID {
 	return layer.StockID{Family: strings.Repeat(family, 32), Generation: strings.Repeat(generation, 12)}
 }
 
+// leaveFor makes one of a branch.
+func leaveFor(t *testing.T, k *layer.Stocks, id layer.StockID, branch string) {
+	t.Helper()
+	n := layer.StockNote{Kind: layer.Checks, Branch: branch, Made: time.Now()}
+	_, release, err := k.Make(gittest.Context(t), id, n, wt.Self(), layer.Stock{}, func(layer.Room) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+}
+
+func anyServes(layer.Stock) (bool, error) { return true, nil }
+
 // leave makes a stock whose commands wrote a file into the folder of caches.
 func leave(t *testing.T, k *layer.Stocks, id layer.StockID, kind layer.StockKind, cache string) (layer.Stock, error) {
 	t.Helper()
@@ -84,7 +97,7 @@ func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 	for family, want := range map[string]bool{
 		s.ID.Family: true, s.ID.Family[:16] + strings.Repeat("b", 16): true, strings.Repeat("b", 16) + s.ID.Family[16:]: false,
 	} {
-		got, release, err := k.Latest(family)
+		got, release, err := k.Latest(family, anyServes)
 		release()
 		if err != nil || got.None() == want {
 			t.Errorf("%s: %v, %v", family, got.ID, err)
@@ -149,6 +162,10 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 	trim("a2", "b1")
 	make("c", "1", layer.Checks, strings.Repeat("x", 800<<10))
 	trim("b1", "c1") // a2 was used longest ago of those that nobody stands on
+
+	leaveFor(t, k, stockID("c", "2"), "side")
+	leaveFor(t, k, stockID("c", "3"), "side") // it takes the place of its own branch's, and of no other
+	trim("b1", "c1", "c3")
 }
 
 func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
@@ -179,7 +196,7 @@ func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {
 		if _, err := leave(t, sound, id, layer.Checks, "cached"); err != nil {
 			t.Fatal(err)
 		}
-		s, release, err := sound.Latest(id.Family)
+		s, release, err := sound.Latest(id.Family, anyServes)
 		if err != nil {
 			t.Fatal(err)
 		}
