@@ -150,7 +150,7 @@ func (s *site) vanishes(dir string, edits []git.Edit) error {
 	return nil
 }
 
-// cleanParents refuses a file in the place of a folder that a new path needs.
+// cleanParents refuses a file in the place of a folder that a new path needs, and a repository of its own that has that folder.
 func (s *site) cleanParents(p string, edits []git.Edit) error {
 	for _, up := range folders([]string{p}) {
 		var st unix.Stat_t
@@ -160,6 +160,12 @@ func (s *site) cleanParents(p string, edits []git.Edit) error {
 		case err != nil:
 			return s.unreadable(p, &inWay{up, "cannot be passed: " + err.Error()})
 		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			switch err := s.work.stat(up+"/.git", &st); {
+			case err == nil:
+				return s.unreadable(p, &inWay{up, "is a git repository of its own"})
+			case !errors.Is(err, unix.ENOENT):
+				return s.unreadable(p, &inWay{up, "cannot be passed: " + err.Error()})
+			}
 			continue
 		case deleted(up, edits):
 			return nil // it goes before the new path comes

@@ -179,6 +179,9 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			write("new/n", "n\n")(t, r, o)
 			run("add -N new/n")(t, r, o)
 		}, landing.ErrDirty, "new/n is added with git add -N", "status -- new/n"},
+		{"a repository of its own where a folder is needed", func(t *testing.T, r repo, _ *landing.Order) {
+			put(t, filepath.Join(r.Top, "new/.git/HEAD"), "ref: refs/heads/main\n", 0o644)
+		}, landing.ErrDirty, "new is in the way of new/n: new is a git repository of its own", "ls -ld"},
 		{"untracked file where a folder is needed", write("new", "mine\n"), landing.ErrDirty, "new is in the way", "ls -ld"},
 		{"link where a folder is needed", func(t *testing.T, r repo, _ *landing.Order) {
 			os.Symlink(t.TempDir(), filepath.Join(r.Top, "new"))

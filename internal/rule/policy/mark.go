@@ -53,6 +53,8 @@ type runner struct {
 // ordinary work and in none.
 var runners = []runner{
 	{says: "direnv, or a shell with it, runs it when you enter the folder", names: ".envrc .direnvrc"},
+	{says: "direnv, once it may use nix, devenv or devbox here, runs it when you enter the folder",
+		names: "flake.nix shell.nix devenv.nix devenv.yaml devenv.local.nix devbox.json"},
 	{says: "a shell with rvm or autoenv runs it when you enter the folder", names: ".rvmrc .autoenv .autoenv.zsh .autoenv_leave.zsh .env.leave"},
 	{says: "mise or asdf runs its hooks and plugins when you enter the folder",
 		names: ".tool-versions .mise.toml mise.toml .mise.local.toml mise.local.toml .rtx.toml .prototools",
@@ -76,7 +78,10 @@ var runners = []runner{
 		forms: "*.sublime-project", folders: ".vim .nvim .emacs.d .zed .nova .helix .vs .bsp .externaltoolbuilders"},
 	{says: "an editor that checks or formats what you open runs it",
 		names: ".eslintrc.js .eslintrc.cjs .prettierrc.js .prettierrc.cjs .prettierrc.mjs .prettierrc.ts .stylelintrc.js .stylelintrc.cjs .stylelintrc.mjs .php-cs-fixer.php .php-cs-fixer.dist.php",
-		forms: "eslint.config.[jt]s eslint.config.[cm][jt]s prettier.config.[jt]s prettier.config.[cm][jt]s stylelint.config.[jt]s stylelint.config.[cm][jt]s"},
+		forms: "eslint.config.[jt]s eslint.config.[cm][jt]s prettier.config.[jt]s prettier.config.[cm][jt]s stylelint.config.[jt]s stylelint.config.[cm][jt]s " +
+			"tailwind.config.[jt]s tailwind.config.[cm][jt]s svelte.config.[jt]s svelte.config.[cm][jt]s postcss.config.[jt]s postcss.config.[cm][jt]s graphql.config.[jt]s graphql.config.[cm][jt]s"},
+	{says: "an editor that looks for tests when the folder is open runs it", names: ".mocharc.js .mocharc.cjs",
+		forms: "vite.config.[jt]s vite.config.[cm][jt]s vitest.config.[jt]s vitest.config.[cm][jt]s vitest.workspace.[jt]s jest.config.[jt]s jest.config.[cm][jt]s playwright.config.[jt]s playwright.config.[cm][jt]s"},
 	{says: "an editor or a tool takes it for the project's own interpreter or tools, and runs it", names: "pyvenv.cfg .pdm-python",
 		folders: ".venv/bin venv/bin .venv/scripts venv/scripts node_modules/.bin node_modules/.hooks"},
 	{says: "a development container or a hosted workspace runs its commands when it is made or started",
