@@ -36,7 +36,7 @@ type Card struct {
 	ThinkMS    int64         `json:"think_ms,omitempty"` // from when it is asked until a yes to it counts
 	Banner     []string      `json:"banner,omitempty"`
 	Reach      []string      `json:"reach"`
-	Marks      []Mark        `json:"marks"` // the first hundred
+	Marks      []Mark        `json:"marks"` // the first thousand
 	MarksTotal int           `json:"marks_total,omitempty"`
 	MarksWord  bool          `json:"marks_word,omitempty"` // a yes must say that it covers them: Approve.Marked
 	MarksOn    *Ground       `json:"marks_on,omitempty"`   // what would land, whose marks are among them; absent: they are the proposed tree's

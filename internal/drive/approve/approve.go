@@ -95,6 +95,10 @@ func (a *Answers) Record(ctx context.Context, tx store.Tx, row *change.Row, ref 
 	if p.Card.MarksWord && !w.Marked {
 		return unsaid(row.ID, p)
 	}
+	if n := len(p.Card.Marks); p.Card.MarksWord && p.Card.MarksTotal > n && row.Request.Kind != request.Revert {
+		return problem.Errorf(problem.Refused, "sallyport refuse "+string(row.ID),
+			"%s has %d marks, and its card lists %d: nobody can have seen what a yes would cover. Refuse it, and ask for it in parts", row.ID, p.Card.MarksTotal, n)
+	}
 	if why := a.NoCodeThere(p.Card); w.Away && why != "" {
 		return problem.Errorf(problem.Refused, "sallyport approve "+string(row.ID), "%s is not approved in a conversation on a platform: %s", row.ID, why)
 	}

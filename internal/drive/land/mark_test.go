@@ -2,6 +2,7 @@ package land_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,36 @@ func TestWhatIsMarkedNeedsAWordOfItsOwn(t *testing.T) {
 		away := h.Ask(c)
 		h.Yes(c, away)
 		h.Is(c, h.Undo(c, away, request.Yes), change.Finalized)
+	})
+}
+
+// A yes covers what a card lists, and nothing that no list shows.
+func TestMoreMarksThanACardListsGetNoYes(t *testing.T) {
+	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+		for _, n := range []int{proposal.MarksShown + 1, proposal.MarksShown} {
+			h.Cage.Play = func(_ int, tree string, _ <-chan struct{}) int {
+				for i := range n {
+					dir := filepath.Join(tree, fmt.Sprintf("d%d", i))
+					if os.Mkdir(dir, 0o755) != nil || os.WriteFile(filepath.Join(dir, ".envrc"), nil, 0o644) != nil {
+						return 1
+					}
+				}
+				return 0
+			}
+			c, end := h.Daemon()
+			chg := h.Ask(c)
+			d := h.Is(c, chg, change.AwaitingApproval)
+			err := c.Approve(gittest.Context(t), d.Approval.ID, d.Proposal.Digest, h.By(), approve.Words{Via: "command line", Marked: true})
+			if n > proposal.MarksShown {
+				if problem.KindOf(err) != problem.Refused || problem.Of(err).Next != "sallyport refuse "+string(chg) || !strings.Contains(err.Error(), "has 1001 marks, and its card lists 1000") {
+					t.Errorf("%d marks: %v, next %q", n, err, problem.Of(err).Next)
+				}
+				h.Is(c, chg, change.AwaitingApproval)
+			} else if err != nil {
+				t.Errorf("%d marks: %v", n, err)
+			}
+			end()
+		}
 	})
 }
 

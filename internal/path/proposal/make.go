@@ -19,7 +19,7 @@ import (
 // What a card holds at most.
 const (
 	FilesShown      = 300
-	MarksShown      = 100
+	MarksShown      = 1000
 	TitleRunesMax   = 120
 	AgentRunesMax   = 2000
 	linkTargetBytes = 4096 // PATH_MAX: no link is longer

@@ -16,6 +16,7 @@ const (
 	ChunksMax      = 5
 	SpokenBytesMax = ChunkRunesMax*ChunksMax*utf8.UTFMax + 1 // of a diff that is worth reading for it
 	filesSpoken    = 20
+	marksSpoken    = 100
 )
 
 // Spoken is a diff as a conversation shows it.
@@ -75,8 +76,8 @@ func (c Card) Unspoken() string {
 		return fmt.Sprintf("its diff is longer than the %d characters that are shown here", ChunkRunesMax*ChunksMax)
 	case c.Spoken.Hidden > 0:
 		return c.Spoken.HiddenSays()
-	case c.MarksTotal > len(c.Marks):
-		return fmt.Sprintf("it has %d marks, and %d are shown here", c.MarksTotal, len(c.Marks))
+	case c.MarksTotal > min(len(c.Marks), marksSpoken):
+		return fmt.Sprintf("it has %d marks, and %d are shown here", c.MarksTotal, min(len(c.Marks), marksSpoken))
 	}
 	if c.FilesTotal > len(c.Files) {
 		return fmt.Sprintf("it changes %d files, and %d are looked at here", c.FilesTotal, len(c.Files))
@@ -116,8 +117,8 @@ func (p Proposal) Tell(group string) (about string, diff []string, question stri
 	t.said("the agent says, in its own words, which nobody checked:", c.AgentSays)
 	t.files(c)
 	t.list("what it gains or loses:", c.Reach, "! ")
-	marks := make([]string, len(c.Marks))
-	for i, m := range c.Marks {
+	marks := make([]string, min(len(c.Marks), marksSpoken))
+	for i, m := range c.Marks[:len(marks)] {
 		marks[i] = inert.Path(m.Path) + ": " + inert.Line(m.Says)
 	}
 	t.list("marked, and your yes covers it:", marks, "! ")

@@ -130,9 +130,12 @@ func TestWhatAConversationDoesNotShowWholeIsNotApprovedThere(t *testing.T) {
 		"its diff is longer than the": func(c *proposal.Card) { c.Spoken.Longer = true },
 		"what looks like a secret is": func(c *proposal.Card) { c.Spoken.Hidden = 1 },
 		"it has 2 marks":              func(c *proposal.Card) { c.MarksTotal = 2 },
-		"it changes 2 files":          func(c *proposal.Card) { c.FilesTotal = 2 },
-		"no text shows what changes":  func(c *proposal.Card) { c.Files[0].Binary = true },
-		"its lines were not counted":  func(c *proposal.Card) { c.Files[0].Uncounted, c.Spoken.Longer = true, true },
+		"it has 101 marks, and 100 are": func(c *proposal.Card) {
+			c.Marks, c.MarksTotal = make([]policy.Mark, 101), 101
+		},
+		"it changes 2 files":         func(c *proposal.Card) { c.FilesTotal = 2 },
+		"no text shows what changes": func(c *proposal.Card) { c.Files[0].Binary = true },
+		"its lines were not counted": func(c *proposal.Card) { c.Files[0].Uncounted, c.Spoken.Longer = true, true },
 	} {
 		if got := ofGroup(change).Card.Unspoken(); !strings.HasPrefix(got, want) || got != "" && want == "" {
 			t.Errorf("%q, not %q", got, want)

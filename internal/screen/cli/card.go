@@ -236,10 +236,18 @@ func printMarks(s sheet, c api.Card) {
 	default:
 		s.line("%s%s:", s.yellow("marked"), markedOn(c))
 	}
-	for _, m := range c.Marks {
+	shown := c.Marks
+	if s.folds {
+		shown = shown[:min(len(shown), marksAtOnce)]
+	}
+	for _, m := range shown {
 		s.rows("  "+s.red("!")+" ", "    ", inert.Path(m.Path)+": "+inert.Line(m.Says))
 	}
-	if more := c.MarksTotal - len(c.Marks); more > 0 {
+	switch more := c.MarksTotal - len(shown); {
+	case more == 0:
+	case s.folds && c.MarksTotal == len(c.Marks):
+		s.line("  … and %s more, which approval show lists", count(more, "mark"))
+	default:
 		s.line("  … and %s more", count(more, "mark"))
 	}
 }

@@ -16,6 +16,7 @@ import (
 const (
 	foldFrom     = 16  // files that a card names before it folds them by folder
 	foldMin      = 3   // files of a folder that are worth a line of their own
+	marksAtOnce  = 100 // marks that a card lists before the rest is left to approval show
 	madeMax      = 200 // characters of the command that made a change
 	diffAtOnce   = 30  // lines of a diff that a person is shown with the card
 	diffBytesMax = 8 << 10

@@ -64,6 +64,32 @@ func TestAFileThatIsMarkedOrGoesAwayIsNeverFolded(t *testing.T) {
 	}
 }
 
+// Marks are for somebody to read: the first hundred where a card is asked about, all that the card has where it is looked at.
+func TestACardThatAsksListsAHundredMarksAndSaysWhereTheRestIs(t *testing.T) {
+	card := api.Card{MarksWord: true}
+	for i := range 103 {
+		card.Marks = append(card.Marks, api.Mark{Path: fmt.Sprintf("m%03d", i), Says: "odd"})
+	}
+	for _, c := range []struct {
+		folds   bool
+		total   int
+		last    string
+		further string
+	}{
+		{true, 103, "m099", "  … and 3 marks more, which approval show lists\n"},
+		{false, 103, "m102", ""},
+		{true, 105, "m099", "  … and 5 marks more\n"},
+		{false, 105, "m102", "  … and 2 marks more\n"},
+	} {
+		var shown strings.Builder
+		card.MarksTotal = c.total
+		printMarks(sheet{w: &shown, width: 100, folds: c.folds}, card)
+		if got := shown.String(); !strings.HasSuffix(got, "! "+c.last+": odd\n"+c.further) {
+			t.Errorf("folds %t, %d marks:\n%s", c.folds, c.total, got[len(got)-100:])
+		}
+	}
+}
+
 func TestARunThatAsksNobodySaysWhy(t *testing.T) {
 	d := newDaemon(t)
 	d.accepted = api.Change{ID: "chg-00000001", Text: "do"}
