@@ -231,21 +231,21 @@ func (a Answer) doubted(text string, asked []Answer) bool {
 	return (len(asked) > 0 || a.Card.Talked) && a.Does != Refuse && a.Does != RollBack
 }
 
-// Echo is what an agent has to have said for words that decide about the host's card to be, maybe, an answer to the agent: those words, in
-// small letters, or anything, "", where they are one number. It is false where they answer no agent: nobody types CONFIRM HOST to one.
-func (v Verdict) Echo(text string) (word string, may bool) {
-	a := v.Answer
+// Echo is what an agent has to have said, one of it, for words that decide about the host's card to be, maybe, an answer to the agent: those
+// words, in small letters, or where they are one number, anything, "", or the number as that of an option. It is nothing where they
+// answer no agent: nobody types CONFIRM HOST to one.
+func (v Verdict) Echo(text string) []string {
+	a, said := v.Answer, strings.ToLower(strings.TrimSpace(text))
 	switch {
 	case v.Kind != Decided || a.Card.Asks == Question || a.Card.Host:
-		return "", false
 	case IsNumber(text):
-		return "", true
+		return []string{"", said + ".", said + ")", said + ":"}
 	case a.Does == Approve && !counts(text), a.Does == Confirm && !counts(text):
-		return Say(a.Does, false), true
+		return []string{Say(a.Does, false)}
 	case a.Does != Refuse && a.Does != RollBack, counts(text):
-		return strings.ToLower(strings.TrimSpace(text)), true
+		return []string{said}
 	}
-	return "", false
+	return nil
 }
 
 // counts reports whether words are numbers and nothing else.

@@ -85,22 +85,25 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 	return c, err == nil, err
 }
 
-// noteTalk fills in beside which cards of the host's an agent has said a word: who says it may answer that. Anything, "", counts after a card
-// alone: an agent that has asked for a change says so. What is said in a turn that is under way is shown already, and is no message yet.
-func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card, word string) error {
+// noteTalk fills in beside which cards of the host's an agent has said one of some words: who says it may answer that. Anything, "", counts
+// after a card alone: an agent that has asked for a change says so. What is said in a turn that is under way is shown already, and is no
+// message yet.
+func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card, words []string) error {
 	for i, c := range cards {
 		if c.Delivered == nil || c.Ended != nil || c.Asks == decide.Question {
 			continue
 		}
-		since := c.Opened
-		if word != "" {
-			since = since.Add(-decide.Beside)
+		for _, word := range words {
+			since := c.Opened
+			if word != "" {
+				since = since.Add(-decide.Beside)
+			}
+			talked, err := tx.Talked(ctx, c.ID, since, word)
+			if err != nil {
+				return err
+			}
+			cards[i].Talked = cards[i].Talked || talked || d.speaking.has(where, since, word)
 		}
-		talked, err := tx.Talked(ctx, c.ID, since, word)
-		if err != nil {
-			return err
-		}
-		cards[i].Talked = talked || d.speaking.has(where, since, word)
 	}
 	return nil
 }

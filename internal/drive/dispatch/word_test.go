@@ -498,6 +498,9 @@ func TestAWordThatAnAgentHasAskedForInPlainTalkApprovesNothing(t *testing.T) {
 	}{
 		"the word":                 {"I found a table. Reply APPROVE, or refuse", "approve", 0, true},
 		"the word before the card": {"I found a table. Reply approve", "approve", 30 * time.Second, true},
+		"options before the card":  {"Which city? 1. Paris 2. Rome", "1", 30 * time.Second, true},
+		"an option before it":      {"(1) Paris, (2) Rome", "2", 30 * time.Second, true},
+		"other options before it":  {"2. Rome 3. Oslo", "1", 30 * time.Second, false},
 		"other talk before it":     {"I have asked for 1 change", "1", 30 * time.Second, false},
 		"a day and a month":        {"When? As day and month, such as %d 1", "%d 1", 0, true},
 		"another word":             {"I found a table. Shall I book it?", "approve", 0, false},

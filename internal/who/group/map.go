@@ -191,23 +191,23 @@ func partOf(p string) string {
 	return path.Join(parts[:min(2, len(parts))]...)
 }
 
-// leavesPart reports whether a link may lead out of the part that it lies in.
+// leavesPart reports whether a link may lead out of the part that it lies in. It goes up first and down then: up from what may be another
+// link it could come to anywhere.
 func leavesPart(at, to string) bool {
 	depth := strings.Count(at, "/") - 2 // folders below the part that the link lies in; it can stand for the part itself
 	if depth < 0 || strings.HasPrefix(to, "/") || strings.ContainsAny(to, "\\\x00") {
 		return true
 	}
+	down := false
 	for part := range strings.SplitSeq(to, "/") {
 		switch part {
 		case "", ".":
-			continue
 		case "..":
-			depth--
+			if depth--; depth < 0 || down {
+				return true
+			}
 		default:
-			depth++
-		}
-		if depth < 0 {
-			return true
+			down = true
 		}
 	}
 	return false
