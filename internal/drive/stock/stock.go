@@ -137,7 +137,7 @@ func (s *Stocks) serves(ctx context.Context, host git.Dir, on, commit git.OID) (
 // of uncommitted changes, or of what a group's agent is shown.
 func ground(ctx context.Context, w work.Work) (git.OID, error) {
 	base, r := git.OID(w.Row.Base), w.Row.Request
-	if !r.IncludeDirty && (r.Kind != request.Swap || !r.Worked()) {
+	if base == r.Head || !r.IncludeDirty && (r.Kind != request.Swap || !r.Worked()) { // or nothing was uncommitted
 		return base, nil
 	}
 	below, err := w.Host.Resolve(ctx, string(base)+"^")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -274,19 +273,32 @@ func TestWhatWasLeftOnAnotherBranchServesNone(t *testing.T) {
 	}
 }
 
-// Uncommitted files that went along are one change's own, and what it makes ready serves all that stand on the same commit.
+// Uncommitted files that went along are one change's own: what it makes ready is made on the commit below, and serves all that stand on it.
 func TestWhatIsLeftBesideUncommittedFilesServesTheNext(t *testing.T) {
-	drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
-		k := newKitchen(h)
-		k.dirty = true
-		c, _ := h.Daemon()
-		for n, want := range [][]string{nil, {"agent [by-setup by-warm] [by-setup]", "check [by-setup by-warm] [by-setup]"}} {
-			putIn(t, filepath.Join(k.Repo, "draft.txt"), strconv.Itoa(n))
-			if _, runs := k.order(c, "npm ci"); n > 0 {
-				k.wantRuns("a change with other files", runs, want...)
+	for _, draft := range []string{"", "1\n"} { // nothing may be uncommitted
+		drivetest.Bubble(t, func(t *testing.T, h *drivetest.Home) {
+			k := newKitchen(h)
+			k.dirty = true
+			c, _ := h.Daemon()
+			uncommitted := filepath.Join(k.Repo, "draft.txt")
+			if draft != "" {
+				putIn(t, uncommitted, draft)
 			}
-		}
-	})
+			k.order(c, "npm ci")
+			made, err := k.Parts.Workspaces.Stocks.All()
+			if err != nil || len(made) != 2 {
+				t.Fatalf("there are %d, %v", len(made), err)
+			}
+			for _, m := range made {
+				if head := k.Git("rev-parse", "HEAD"); string(m.Note.Base) != head {
+					t.Errorf("one was made on %s, not on %s", m.Note.Base, head)
+				}
+			}
+			putIn(t, uncommitted, "2\n")
+			_, runs := k.order(c, "npm ci")
+			k.wantRuns("a change with other files", runs, "agent [by-setup by-warm] [by-setup]", "check [by-setup by-warm] [by-setup]")
+		})
+	}
 }
 
 // closed opens no way out for what nobody asked for.
