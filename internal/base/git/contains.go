@@ -3,8 +3,6 @@ package git
 import (
 	"context"
 	"errors"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -35,9 +33,6 @@ func (d Dir) Contains(ctx context.Context, tip, commit OID) (bool, error) {
 	return strings.Contains("\n"+string(all), "\n"+string(commit)+"\n"), nil
 }
 
-// FollowsMax is how many commits Follows looks at; beyond them its answer is no.
-const FollowsMax = 10_000
-
 // Follows reports whether tip is commit, or a descendant of it since which no commit says in git's own words that it reverts another. One
 // that git has forgotten is followed by none; a tip that is not there is an error.
 func Follows(ctx context.Context, d Dir, tip, commit OID) (bool, error) {
@@ -47,19 +42,13 @@ func Follows(ctx context.Context, d Dir, tip, commit OID) (bool, error) {
 	if known, err := d.Resolve(ctx, string(commit)); err != nil || known == "" {
 		return false, err
 	}
-	said, err := d.Run(ctx, Cmd{Args: []string{
-		"log", "-z", "--left-right", "--no-show-signature", "--max-count=" + strconv.Itoa(FollowsMax+1), "--format=%m%B", string(tip) + "..." + string(commit), "--",
-	}})
-	if err != nil {
+	if has, err := d.Contains(ctx, tip, commit); err != nil || !has {
 		return false, err
 	}
-	between := strings.Split(strings.TrimSuffix(string(said), "\x00"), "\x00")
-	if len(between) > FollowsMax {
-		return false, nil
-	}
-	return !slices.ContainsFunc(between, func(c string) bool {
-		return !strings.HasPrefix(c, "<") || strings.Contains(c, "This reverts commit")
-	}), nil
+	undone, err := d.Run(ctx, Cmd{Args: []string{
+		"log", "--max-count=1", "--no-show-signature", "--fixed-strings", "--grep=This reverts commit", "--format=%H", string(commit) + ".." + string(tip), "--",
+	}})
+	return err == nil && len(undone) == 0, err
 }
 
 // LastAdded returns the newest commit, from tip along first parents, in which a path came to be; "" if it did in none.
