@@ -25,3 +25,14 @@ func TestUninstallRefusesWhereItDoesNotKnowTheStateOfAChange(t *testing.T) {
 		t.Errorf("it goes on: %v", err)
 	}
 }
+
+// Who only looks ends no turn: which assistant is at work is said, and where its turn is shown.
+func TestUninstallOnlyLooksOnceNoAssistantIsAtWork(t *testing.T) {
+	d := newDaemon(t)
+	d.detail.Change.State = api.Finalized
+	d.chats = []api.Chat{{ID: "chat-1", Group: "bob"}, {ID: "chat-2", Group: "ada", Working: true}}
+	if got := d.cli("uninstall", "--dry-run"); got.code != exitRefused || !strings.Contains(got.err, "the assistant of ada is at work") ||
+		!strings.HasSuffix(got.err, "\nnext: sallyport session show chat-2\n") {
+		t.Errorf("%+v", got)
+	}
+}
