@@ -133,6 +133,26 @@ func TestABrokenRepositoryIsNotToBeMadeAnew(t *testing.T) {
 	}
 }
 
+// What a change brings below such a folder is the repository itself, and what git runs of it.
+func TestNoRepositoryLiesAmongItsOwnFiles(t *testing.T) {
+	for dir, inside := range map[string]bool{"top/.repo": true, "top/a/b": true, "beside.git": false} {
+		at := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(at, "top/a"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("git", "init", "-q", "--separate-git-dir", filepath.Join(at, dir), filepath.Join(at, "top")).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		_, err := git.Open(t.Context(), filepath.Join(at, "top"))
+		if (err != nil) != inside {
+			t.Errorf("%s: %v", dir, err)
+		}
+		if p := new(problem.Problem); inside && errors.As(err, &p) && (!strings.Contains(p.Text, filepath.Join(at, dir)) || !strings.Contains(p.Next, "init --separate-git-dir ")) {
+			t.Errorf("%s: %v, next %q", dir, err, p.Next)
+		}
+	}
+}
+
 func TestOpenFindsALinkedWorkTree(t *testing.T) {
 	top, _ := once(t)
 	linked := t.TempDir() + "/linked"

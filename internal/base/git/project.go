@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -88,6 +89,12 @@ func standsAt(abs string, p Project) (Project, error) {
 	var err error
 	if p.CommonDir, err = filepath.EvalSymlinks(p.CommonDir); err != nil {
 		return Project{}, problem.Errorf(problem.Usage, "", "find the git directory of %q: %w", abs, err)
+	}
+	for _, dir := range []string{p.GitDir, p.CommonDir} {
+		if in, err := filepath.Rel(p.Top, dir); err == nil && filepath.IsLocal(in) && !slices.Contains(strings.Split(in, "/"), ".git") {
+			return Project{}, problem.Errorf(problem.Usage, "git -C "+inert.Path(p.Top)+" init --separate-git-dir "+inert.Path(p.Top+".git"),
+				"the git directory of %q is %q, a folder of its files, where a change could write what git runs: move it out of them", p.Top, dir)
+		}
 	}
 	var st syscall.Stat_t
 	if err := syscall.Stat(p.Top, &st); err != nil {

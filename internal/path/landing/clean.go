@@ -150,7 +150,7 @@ func (s *site) vanishes(dir string, edits []git.Edit) error {
 	return nil
 }
 
-// cleanParents refuses a file in the place of a folder that a new path needs, and a repository of its own that has that folder.
+// cleanParents refuses a file in the place of a folder that a new path needs.
 func (s *site) cleanParents(p string, edits []git.Edit) error {
 	for _, up := range folders([]string{p}) {
 		var st unix.Stat_t
@@ -160,12 +160,6 @@ func (s *site) cleanParents(p string, edits []git.Edit) error {
 		case err != nil:
 			return s.unreadable(p, &inWay{up, "cannot be passed: " + err.Error()})
 		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
-			switch err := s.work.stat(up+"/.git", &st); {
-			case err == nil:
-				return s.unreadable(p, &inWay{up, "is a git repository of its own"})
-			case !errors.Is(err, unix.ENOENT):
-				return s.unreadable(p, &inWay{up, "cannot be passed: " + err.Error()})
-			}
 			continue
 		case deleted(up, edits):
 			return nil // it goes before the new path comes
@@ -173,6 +167,41 @@ func (s *site) cleanParents(p string, edits []git.Edit) error {
 		return s.unreadable(p, &inWay{up, "is not a folder"})
 	}
 	return nil
+}
+
+// cleanRepositories refuses a new path in a folder of the work tree that is a repository of its own, where git would run what it is: one
+// that the branch has nothing of.
+func (s *site) cleanRepositories(x *git.Index, edits []git.Edit) error {
+	var added []string
+	for _, e := range edits {
+		if e.Old.Absent() {
+			added = append(added, e.Path)
+		}
+	}
+	for _, up := range folders(added) {
+		if s.repository(up) && len(x.Below(up)) == 0 {
+			first := slices.IndexFunc(added, func(p string) bool { return strings.HasPrefix(p, up+"/") })
+			return s.dirty("mv -i "+inert.Path(s.Top+"/"+up)+" "+inert.Path(s.Top+"/"+up+".mine"),
+				"%s is in the way of %s: it is a git repository of its own, of which this one has nothing", inert.Path(up), inert.Path(added[first]))
+		}
+	}
+	return nil
+}
+
+// repository reports whether git takes a folder of the work tree for a repository, or for the top of one. What cannot be looked at is in
+// the way of what lands there, which is told elsewhere.
+func (s *site) repository(dir string) bool {
+	is := func(name string, kind uint32) bool {
+		var st unix.Stat_t
+		return s.work.stat(dir+"/"+name, &st) == nil && (kind == 0 || st.Mode&unix.S_IFMT == kind)
+	}
+	switch {
+	case is(".git", unix.S_IFDIR):
+		return is(".git/HEAD", 0)
+	case is(".git", 0):
+		return true
+	}
+	return is("HEAD", 0) && (is("objects", 0) && is("refs", 0) || is("commondir", 0))
 }
 
 func (s *site) cleanIndex(x *git.Index, st *step, edits []git.Edit) error {

@@ -52,6 +52,11 @@ func (l *Lander) Compute(ctx context.Context, o Order) (Landing, error) {
 	if made.Staging, err = s.stagingFor(made.ID); err != nil {
 		return Landing{}, err
 	}
+	if !made.Back { // what goes back has been there before
+		if err = s.cleanRepositories(x, made.Edits); err != nil {
+			return made, err
+		}
+	}
 	_, err = s.clean(x, made.Edits)
 	return made, err
 }

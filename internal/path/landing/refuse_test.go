@@ -181,7 +181,14 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 		}, landing.ErrDirty, "new/n is added with git add -N", "status -- new/n"},
 		{"a repository of its own where a folder is needed", func(t *testing.T, r repo, _ *landing.Order) {
 			put(t, filepath.Join(r.Top, "new/.git/HEAD"), "ref: refs/heads/main\n", 0o644)
-		}, landing.ErrDirty, "new is in the way of new/n: new is a git repository of its own", "ls -ld"},
+		}, landing.ErrDirty, "new is in the way of new/n: it is a git repository of its own", "mv -i "},
+		{"a linked work tree where a folder is needed", write("new/.git", "gitdir: /elsewhere\n"), landing.ErrDirty,
+			"new is in the way of new/n: it is a git repository of its own", "mv -i "},
+		{"a bare repository where a folder is needed", func(t *testing.T, r repo, _ *landing.Order) {
+			for _, name := range []string{"HEAD", "objects/x", "refs/x"} {
+				put(t, filepath.Join(r.Top, "new", name), "x", 0o644)
+			}
+		}, landing.ErrDirty, "new is in the way of new/n: it is a git repository of its own", "mv -i "},
 		{"untracked file where a folder is needed", write("new", "mine\n"), landing.ErrDirty, "new is in the way", "ls -ld"},
 		{"link where a folder is needed", func(t *testing.T, r repo, _ *landing.Order) {
 			os.Symlink(t.TempDir(), filepath.Join(r.Top, "new"))
@@ -242,6 +249,33 @@ func TestWhatCannotLandIsRefusedByNameAndLeftAlone(t *testing.T) {
 			}
 			if d := differTree(walk(t, r.Top), before); len(d) > 0 {
 				t.Errorf("looking changed the repository: %q", d)
+			}
+		})
+	}
+}
+
+// TestWhatIsNoRepositoryOfItsOwnIsLandedIn: a rollback is held up by none, nor is what the branch has files beside.
+func TestWhatIsNoRepositoryOfItsOwnIsLandedIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		lies []string
+		had  string // a file of the branch
+		back bool
+	}{
+		"an empty .git":          {[]string{"lib/.git/x"}, "a", false},
+		"half a bare repository": {[]string{"lib/HEAD", "lib/objects/x"}, "a", false},
+		"beside the branch's":    {[]string{"lib/.git/HEAD"}, "lib/g", false},
+		"taken back":             {[]string{"lib/.git/HEAD"}, "a", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testRepo(t, map[string]blob{c.had: text("1\n")})
+			o := r.order(t, map[string]blob{"lib/f": text("f\n")})
+			o.Back = c.back
+			for _, p := range c.lies {
+				put(t, filepath.Join(r.Top, p), "x", 0o644)
+			}
+			r.land(t, o)
+			if _, err := os.Stat(filepath.Join(r.Top, "lib/f")); err != nil {
+				t.Error(err)
 			}
 		})
 	}
