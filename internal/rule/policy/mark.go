@@ -52,7 +52,7 @@ type runner struct {
 // runners are in the order in which the first that fits names a path. What a person starts by its name, such as a Makefile's target, is
 // ordinary work and in none.
 var runners = []runner{
-	{says: "direnv, or a shell with it, runs it when you enter the folder", names: ".envrc .direnvrc"},
+	{says: "direnv, or a shell with it, runs it when you enter the folder", names: ".envrc .envrc.local .direnvrc"},
 	{says: "direnv, once it may use nix, devenv or devbox here, runs it when you enter the folder",
 		names: "flake.nix shell.nix devenv.nix devenv.yaml devenv.local.nix devbox.json"},
 	{says: "a shell with rvm or autoenv runs it when you enter the folder", names: ".rvmrc .autoenv .autoenv.zsh .autoenv_leave.zsh .env.leave"},
@@ -77,10 +77,10 @@ var runners = []runner{
 		names: ".vimrc _vimrc .exrc .nvimrc .nvim.lua .lvimrc .gvimrc .dir-locals.el .dir-locals-2.el .emacs .nano_local .kateproject .lazy.lua .neoconf.json .vimspector.json .ycm_extra_conf.py .ccls .merlin .ocamlinit hie.yaml omnisharp.json .luacheckrc .formatter.exs .factorypath",
 		forms: "*.sublime-project", folders: ".vim .nvim .emacs.d .zed .nova .helix .vs .bsp .externaltoolbuilders"},
 	{says: "an editor that checks or formats what you open runs it",
-		names: ".eslintrc.js .eslintrc.cjs .prettierrc.js .prettierrc.cjs .prettierrc.mjs .prettierrc.ts .stylelintrc.js .stylelintrc.cjs .stylelintrc.mjs .php-cs-fixer.php .php-cs-fixer.dist.php",
+		names: ".eslintrc.js .eslintrc.cjs .prettierrc.js .prettierrc.cjs .prettierrc.mjs .prettierrc.ts .stylelintrc.js .stylelintrc.cjs .stylelintrc.mjs .php-cs-fixer.php .php-cs-fixer.dist.php .postcssrc.js .postcssrc.cjs .postcssrc.mjs .postcssrc.ts .graphqlrc.js .graphqlrc.cjs .graphqlrc.mjs .graphqlrc.ts",
 		forms: "eslint.config.[jt]s eslint.config.[cm][jt]s prettier.config.[jt]s prettier.config.[cm][jt]s stylelint.config.[jt]s stylelint.config.[cm][jt]s " +
 			"tailwind.config.[jt]s tailwind.config.[cm][jt]s svelte.config.[jt]s svelte.config.[cm][jt]s postcss.config.[jt]s postcss.config.[cm][jt]s graphql.config.[jt]s graphql.config.[cm][jt]s"},
-	{says: "an editor that looks for tests when the folder is open runs it", names: ".mocharc.js .mocharc.cjs",
+	{says: "an editor that looks for tests when the folder is open runs it", names: ".mocharc.js .mocharc.cjs .mocharc.mjs .mocharc.json .mocharc.jsonc .mocharc.yml .mocharc.yaml jest.config.json",
 		forms: "vite.config.[jt]s vite.config.[cm][jt]s vitest.config.[jt]s vitest.config.[cm][jt]s vitest.workspace.[jt]s jest.config.[jt]s jest.config.[cm][jt]s playwright.config.[jt]s playwright.config.[cm][jt]s"},
 	{says: "an editor or a tool takes it for the project's own interpreter or tools, and runs it", names: "pyvenv.cfg .pdm-python",
 		folders: ".venv/bin venv/bin .venv/scripts venv/scripts node_modules/.bin node_modules/.hooks"},

@@ -57,7 +57,7 @@ func (w world) marked() []policy.Mark {
 
 func TestWhatAToolRunsByItselfIsMarked(t *testing.T) {
 	for _, p := range strings.Fields(`flake.nix nix/shell.nix devenv.nix devenv.yaml devbox.json tailwind.config.ts web/svelte.config.js postcss.config.cjs graphql.config.mts
-		.mocharc.cjs vite.config.ts vitest.config.mjs vitest.workspace.ts jest.config.js e2e/playwright.config.ts .envrc sub/.envrc .ENVRC .mise.toml .tool-versions .bashrc .profile .zshrc dotfiles/.zshenv .husky/pre-commit .githooks/post-checkout .pre-commit-config.yaml
+		.envrc.local .postcssrc.ts .graphqlrc.js .mocharc.cjs .mocharc.yml jest.config.json vite.config.ts vitest.config.mjs vitest.workspace.ts jest.config.js e2e/playwright.config.ts .envrc sub/.envrc .ENVRC .mise.toml .tool-versions .bashrc .profile .zshrc dotfiles/.zshenv .husky/pre-commit .githooks/post-checkout .pre-commit-config.yaml
 		lefthook.yml .gitmodules .lfsconfig .gitconfig .vscode/tasks.json web/.vscode/settings.json .vscode/launch.json app.code-workspace .idea/workspace.xml .run/app.run.xml
 		.vimrc .exrc .nvim.lua .dir-locals.el sub/.vim/ftplugin/go.vim .devcontainer/devcontainer.json .devcontainer.json .gitpod.yml .npmrc .yarnrc.yml .yarn/releases/yarn.cjs .pnpmfile.cjs
 		setup.py sitecustomize.py x.pth build.rs .cargo/config.toml Gemfile app.gemspec .bundle/config gradlew .mvn/extensions.xml gradle/wrapper/gradle-wrapper.jar .gdbinit .tmux.conf .irbrc .vscode
@@ -79,7 +79,7 @@ func TestWhatAToolRunsByItselfIsMarked(t *testing.T) {
 			t.Errorf("%s: %v", p, ms)
 		}
 	}
-	for _, p := range strings.Fields(`flake.lock pkgs/default.nix vite.config.json tailwind.css src/vitest.ts .mocharc.json main.go Makefile justfile .editorconfig .gitignore README.md src/profile.go vscode/tasks.json HEAD objects/a package-lock.json go.mod Dockerfile .github/workflows/ci.yml bashrc setup.cfg env.rc x.envrc2
+	for _, p := range strings.Fields(`flake.lock pkgs/default.nix vite.config.json tailwind.css src/vitest.ts main.go Makefile justfile .editorconfig .gitignore README.md src/profile.go vscode/tasks.json HEAD objects/a package-lock.json go.mod Dockerfile .github/workflows/ci.yml bashrc setup.cfg env.rc x.envrc2
 		tests/conftest.py noxfile.py tox.ini pytest.ini requirements.txt bindings.gyp src/binding.go my_hatch_build.py hatch.toml eslint.config.json src/eslint.config.rs prettier.md src/venv/binary.go cmd/hg/main.go docs/.html
 		src/bin/python.c node_modules/a/index.js tools/bazel.go ansible.yml jvmopts.txt build.gradle settings.gradle.kts pom.xml gradle/libs.versions.toml CMakeLists.txt BUILD.bazel .bazelversion ssh/config.go
 		.nvmrc .node-version .java-version .python-version .env.example .clang-format .prettierignore .eslintignore .golangci.yml .pylintrc rust-toolchain.toml gradle.properties pnpm-workspace.yaml

@@ -236,18 +236,14 @@ func printMarks(s sheet, c api.Card) {
 	default:
 		s.line("%s%s:", s.yellow("marked"), markedOn(c))
 	}
-	shown := c.Marks
-	if s.folds {
-		shown = shown[:min(len(shown), marksAtOnce)]
+	lines := foldMarks(c.Marks, s.folds && len(c.Marks) >= foldFrom)
+	for _, m := range lines {
+		s.rows("  "+s.red("!")+" ", "    ", m)
 	}
-	for _, m := range shown {
-		s.rows("  "+s.red("!")+" ", "    ", inert.Path(m.Path)+": "+inert.Line(m.Says))
+	if len(lines) < len(c.Marks) {
+		s.line("  approval show lists each of %s", count(len(c.Marks), "mark"))
 	}
-	switch more := c.MarksTotal - len(shown); {
-	case more == 0:
-	case s.folds && c.MarksTotal == len(c.Marks):
-		s.line("  … and %s more, which approval show lists", count(more, "mark"))
-	default:
+	if more := c.MarksTotal - len(c.Marks); more > 0 {
 		s.line("  … and %s more", count(more, "mark"))
 	}
 }

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +19,7 @@ import (
 const (
 	foldFrom     = 16  // files that a card names before it folds them by folder
 	foldMin      = 3   // files of a folder that are worth a line of their own
-	marksAtOnce  = 100 // marks that a card lists before the rest is left to approval show
+	markedMin    = 4   // marks that say the same and are worth a line together; half of them are named
 	madeMax      = 200 // characters of the command that made a change
 	diffAtOnce   = 30  // lines of a diff that a person is shown with the card
 	diffBytesMax = 8 << 10
@@ -24,6 +27,33 @@ const (
 
 // folded is the status of a line that stands for several files of a folder; their number follows it.
 const folded = "folder "
+
+// foldMarks are the marks in lines. Where there are many, those that say the same have one line, and what few say comes first: so each
+// reason is seen, whatever names an agent gave its files.
+func foldMarks(marks []api.Mark, folds bool) (lines []string) {
+	saying := map[string][]string{}
+	var says []string // in the order of their lines
+	for _, m := range marks {
+		name := inert.Path(m.Path)
+		if !folds {
+			lines = append(lines, name+": "+inert.Line(m.Says))
+			continue
+		}
+		if saying[m.Says] == nil {
+			says = append(says, m.Says)
+		}
+		saying[m.Says] = append(saying[m.Says], name)
+	}
+	slices.SortStableFunc(says, func(a, b string) int { return cmp.Compare(len(saying[a]), len(saying[b])) })
+	for _, s := range says {
+		names, more := saying[s], ""
+		if n := len(names); n >= markedMin {
+			names, more = names[:markedMin/2], fmt.Sprintf(" and %d more", n-markedMin/2)
+		}
+		lines = append(lines, strings.Join(names, ", ")+more+": "+inert.Line(s))
+	}
+	return lines
+}
 
 // foldFiles joins the files of a folder into one line, where there are many. A file with a note or a mark stays, and so does one that
 // goes away, for it is what a person has to see: where not all marks are known, all files stay. approval show names every path.

@@ -64,28 +64,29 @@ func TestAFileThatIsMarkedOrGoesAwayIsNeverFolded(t *testing.T) {
 	}
 }
 
-// Marks are for somebody to read: the first hundred where a card is asked about, all that the card has where it is looked at.
-func TestACardThatAsksListsAHundredMarksAndSaysWhereTheRestIs(t *testing.T) {
+// Marks are for somebody to read: each reason where a card asks, the rarest first, and each path where it is looked at.
+func TestACardThatAsksShowsEachReasonOfManyMarks(t *testing.T) {
 	card := api.Card{MarksWord: true}
-	for i := range 103 {
-		card.Marks = append(card.Marks, api.Mark{Path: fmt.Sprintf("m%03d", i), Says: "odd"})
+	for i := range 99 {
+		card.Marks = append(card.Marks, api.Mark{Path: fmt.Sprintf("m%02d", i), Says: "odd"})
 	}
+	card.Marks = append(card.Marks, api.Mark{Path: "z/.envrc", Says: "runs"})
 	for _, c := range []struct {
-		folds   bool
-		total   int
-		last    string
-		further string
+		folds bool
+		total int
+		want  string
+		lines int
 	}{
-		{true, 103, "m099", "  … and 3 marks more, which approval show lists\n"},
-		{false, 103, "m102", ""},
-		{true, 105, "m099", "  … and 5 marks more\n"},
-		{false, 105, "m102", "  … and 2 marks more\n"},
+		{true, 100, "! z/.envrc: runs\n  ! m00, m01 and 97 more: odd\n  approval show lists each of 100 marks\n", 5},
+		{false, 100, "! m98: odd\n  ! z/.envrc: runs\n", 102},
+		{true, 105, "100 marks\n  … and 5 marks more\n", 6},
+		{false, 105, "z/.envrc: runs\n  … and 5 marks more\n", 103},
 	} {
 		var shown strings.Builder
 		card.MarksTotal = c.total
 		printMarks(sheet{w: &shown, width: 100, folds: c.folds}, card)
-		if got := shown.String(); !strings.HasSuffix(got, "! "+c.last+": odd\n"+c.further) {
-			t.Errorf("folds %t, %d marks:\n%s", c.folds, c.total, got[len(got)-100:])
+		if got := shown.String(); !strings.HasSuffix(got, c.want) || strings.Count(got, "\n") != c.lines {
+			t.Errorf("folds %t, %d marks:\n%s", c.folds, c.total, got[max(0, len(got)-200):])
 		}
 	}
 }
