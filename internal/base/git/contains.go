@@ -33,7 +33,10 @@ func (d Dir) Contains(ctx context.Context, tip, commit OID) (bool, error) {
 	return strings.Contains("\n"+string(all), "\n"+string(commit)+"\n"), nil
 }
 
-// Follows reports whether tip is commit, or a descendant of it since which no commit says in git's own words that it reverts another. One
+// reverts are the words of a commit that takes another back, as git, we and the forges write them; a line of it is enough.
+const reverts = `this reverts|^reverts? `
+
+// Follows reports whether tip is commit, or a descendant of it since which no commit says in such words that it reverts something. One
 // that git has forgotten is followed by none; a tip that is not there is an error.
 func Follows(ctx context.Context, d Dir, tip, commit OID) (bool, error) {
 	if tip == commit {
@@ -46,7 +49,7 @@ func Follows(ctx context.Context, d Dir, tip, commit OID) (bool, error) {
 		return false, err
 	}
 	undone, err := d.Run(ctx, Cmd{Args: []string{
-		"log", "--max-count=1", "--no-show-signature", "--fixed-strings", "--grep=This reverts commit", "--format=%H", string(commit) + ".." + string(tip), "--",
+		"log", "--max-count=1", "--no-show-signature", "--regexp-ignore-case", "--extended-regexp", "--grep=" + reverts, "--format=%H", string(commit) + ".." + string(tip), "--",
 	}})
 	return err == nil && len(undone) == 0, err
 }

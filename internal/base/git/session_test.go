@@ -143,6 +143,16 @@ func TestFollowsIsNoOnceACommitWasTakenBack(t *testing.T) {
 			t.Errorf("%d: %v, %v", i, got, err)
 		}
 	}
+	for words, want := range map[string]bool{
+		"Revert \"B\"": false, "Undo B\n\nThis reverts merge request !12": false, "Undo\n\nThis reverts\ncommit 123.": false, "Back\n\nReverts acme/app#12": false,
+		"revert: the menu": true, "Say what a reverted change leaves": true,
+	} {
+		run(t, top, "commit", "-q", "--allow-empty", "-m", words)
+		if got, err := git.Follows(t.Context(), d, git.OID(run(t, top, "rev-parse", "HEAD")), last); err != nil || got != want {
+			t.Errorf("%q: %v, %v", words, got, err)
+		}
+		run(t, top, "reset", "-q", "--hard", string(last))
+	}
 	if follows, err := git.Follows(t.Context(), d, forgotten, first); err == nil || follows {
 		t.Errorf("a tip that is missing is an error, not a no: %v, %v", follows, err)
 	}

@@ -84,29 +84,54 @@ func (s *Stocks) SetUp(ctx context.Context, w work.Work, commit git.OID) (left l
 	if err != nil {
 		return layer.Stock{}, nil, err
 	}
-	its, err := dependencies(ctx, w.Host, base, commands)
-	if err != nil {
-		return layer.Stock{}, nil, err
+	own := git.OID(w.Row.Base)
+	switch {
+	case commit == base:
+		return s.setUpOn(ctx, w, family, needs, base)
+	case own == base:
+		left, release, err = s.setUpBelow(ctx, w, setUp{family, needs, needs, own}, commit)
+	default: // with uncommitted files, say: it is for nobody else
+		left, release, err = s.setUpBelow(ctx, w, setUp{family, needs, "", own}, commit)
 	}
-	same, err := s.serves(ctx, w.Host, base, commit)
-	if err != nil {
-		return layer.Stock{}, nil, err
-	}
-	if same && its == needs {
-		left, release, err = s.setUpOn(ctx, w, family, needs, base)
-		if err != nil {
-			return layer.Stock{}, nil, err
-		}
-		fits, err := layer.Fits(ctx, w.Host, left, tree)
-		if fits && err == nil {
-			return left, release, nil
-		}
-		release()
-		if err != nil {
-			return layer.Stock{}, nil, err
-		}
+	if err != nil || !left.None() {
+		return left, release, err
 	}
 	return s.setUpOn(ctx, w, family, "", commit)
+}
+
+// setUp is a stock that may be made.
+type setUp struct {
+	family string
+	needs  string // of what it is made for
+	serves string // what others it is for depend on; "" = it is for none
+	on     git.OID
+}
+
+// setUpBelow returns what the setup leaves on a commit that another follows, which is made if it is not there; none if the other does not
+// follow it, depends on something else, or has something in its place.
+func (s *Stocks) setUpBelow(ctx context.Context, w work.Work, m setUp, commit git.OID) (layer.Stock, func(), error) {
+	none := func() {}
+	same, err := s.serves(ctx, w.Host, m.on, commit)
+	if err != nil || !same {
+		return layer.Stock{}, none, err
+	}
+	below, err := dependencies(ctx, w.Host, m.on, w.Setups())
+	if err != nil || below != m.needs {
+		return layer.Stock{}, none, err
+	}
+	tree, err := w.Host.Tree(ctx, commit)
+	if err != nil {
+		return layer.Stock{}, none, err
+	}
+	left, release, err := s.setUpOn(ctx, w, m.family, m.serves, m.on)
+	if err != nil {
+		return layer.Stock{}, none, err
+	}
+	if fits, err := layer.Fits(ctx, w.Host, left, tree); err != nil || !fits {
+		release()
+		return layer.Stock{}, none, err
+	}
+	return left, release, nil
 }
 
 // setUpOn returns the stock that the setup makes on a commit, which is made if it is not there; needs is "" if it is for that commit alone.

@@ -18,6 +18,7 @@ import (
 	"sallyport/internal/drive/live"
 	"sallyport/internal/drive/work"
 	"sallyport/internal/path/layer"
+	"sallyport/internal/path/project"
 	"sallyport/internal/path/request"
 	"sallyport/internal/path/workspace"
 )
@@ -121,8 +122,12 @@ func (s *Stocks) serves(ctx context.Context, host git.Dir, on, commit git.OID) (
 		return yes, nil
 	}
 	yes, err := git.Follows(ctx, host, commit, on)
-	if err != nil {
-		return false, fmt.Errorf("find out whether what commands left serves %.12s: %w", commit, err)
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case err != nil: // what is not known to serve does not
+		s.Log.Warn("whether what commands left serves a commit is not known, and so it does not", "left_on", on, "commit", commit, "error", err)
+		return false, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +142,14 @@ func (s *Stocks) serves(ctx context.Context, host git.Dir, on, commit git.OID) (
 // of uncommitted changes, or of what a group's agent is shown.
 func ground(ctx context.Context, w work.Work) (git.OID, error) {
 	base, r := git.OID(w.Row.Base), w.Row.Request
-	if base == r.Head || !r.IncludeDirty && (r.Kind != request.Swap || !r.Worked()) { // or nothing was uncommitted
+	ours := r.Kind == request.Swap && r.Worked()
+	if r.IncludeDirty {
+		var err error
+		if ours, err = project.IsDirty(ctx, w.Host, base); err != nil { // nothing may have been uncommitted
+			return "", fmt.Errorf("find what %.12s stands on: %w", base, err)
+		}
+	}
+	if !ours {
 		return base, nil
 	}
 	below, err := w.Host.Resolve(ctx, string(base)+"^")

@@ -97,6 +97,9 @@ func (k *Stocks) path(name string) string { return filepath.Join(k.Root, name) }
 // Tree is where the files of the stock of a name lie.
 func (k *Stocks) Tree(name string) string { return Stock{path: k.path(name)}.tree() }
 
+// errNote says that a note cannot be read.
+var errNote = errors.New("it is not as it was written")
+
 // open returns the stock of a name; os.ErrNotExist if there is none.
 func (k *Stocks) open(id StockID) (Stock, error) {
 	s := Stock{ID: id, path: k.path(id.String())}
@@ -105,7 +108,7 @@ func (k *Stocks) open(id StockID) (Stock, error) {
 		return Stock{}, err
 	}
 	if err := json.Unmarshal(data, &s.Note); err != nil {
-		return Stock{}, fmt.Errorf("read the note of stock %s: %w", id, err)
+		return Stock{ID: id, path: s.path}, fmt.Errorf("read the note of stock %s: %w: %w", id, errNote, err)
 	}
 	return s, nil
 }
@@ -152,6 +155,9 @@ func (k *Stocks) Latest(family string, serves func(Stock) (bool, error)) (Stock,
 		return b.Note.Made.Compare(a.Note.Made)
 	})
 	for _, s := range all {
+		if s.Note.Base == "" {
+			continue
+		}
 		if ok, err := serves(s); err != nil {
 			return Stock{}, func() {}, err
 		} else if ok {
@@ -177,7 +183,7 @@ func (k *Stocks) all() ([]Stock, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it went meanwhile
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, errNote) { // such a one serves nothing, and goes with its age
 			return nil, err
 		}
 		all = append(all, s)

@@ -33,7 +33,7 @@ func stockID(family, generation string) layer.StockID {
 // leaveFor makes one of a branch.
 func leaveFor(t *testing.T, k *layer.Stocks, id layer.StockID, branch string) {
 	t.Helper()
-	n := layer.StockNote{Kind: layer.Checks, Branch: branch, Made: time.Now()}
+	n := layer.StockNote{Kind: layer.Checks, Base: "b", Branch: branch, Made: time.Now()}
 	_, release, err := k.Make(gittest.Context(t), id, n, wt.Self(), layer.Stock{}, func(layer.Room) error { return nil })
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func anyServes(layer.Stock) (bool, error) { return true, nil }
 // leave makes a stock whose commands wrote a file into the folder of caches.
 func leave(t *testing.T, k *layer.Stocks, id layer.StockID, kind layer.StockKind, cache string) (layer.Stock, error) {
 	t.Helper()
-	s, release, err := k.Make(gittest.Context(t), id, layer.StockNote{Kind: kind, Made: time.Now()}, wt.Self(), layer.Stock{}, func(r layer.Room) error {
+	s, release, err := k.Make(gittest.Context(t), id, layer.StockNote{Kind: kind, Base: "b", Made: time.Now()}, wt.Self(), layer.Stock{}, func(r layer.Room) error {
 		return os.WriteFile(filepath.Join(r.Cache.Upper, "f"), []byte(cache), 0o644)
 	})
 	if err == nil {
@@ -63,7 +63,7 @@ func TestWhatCommandsLeftIsMadeHarmless(t *testing.T) {
 	if os.Geteuid() == 0 {
 		other.UID, other.GID = 64124, 64124
 	}
-	n := layer.StockNote{Kind: layer.Checks, Made: time.Now()}
+	n := layer.StockNote{Kind: layer.Checks, Base: "b", Made: time.Now()}
 	s, release, err := k.Make(gittest.Context(t), stockID("a", "1"), n, other, layer.Stock{}, func(r layer.Room) error {
 		in := func(name string) string { return filepath.Join(r.Cache.Upper, name) }
 		return errors.Join(
@@ -166,6 +166,35 @@ func TestStocksGoWhenReplacedUnusedOrTooLargeAndNeverWhileTheyAreInUse(t *testin
 	leaveFor(t, k, stockID("c", "2"), "side")
 	leaveFor(t, k, stockID("c", "3"), "side") // it takes the place of its own branch's, and of no other
 	trim("b1", "c1", "c3")
+}
+
+// A note that something else wrote over is no reason to serve, and keeps nothing from going.
+func TestAStockWhoseNoteCannotBeReadServesNothingAndGoes(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "stock")
+	k := stocks(t, root, disk.Ops{})
+	sound, err := leave(t, k, stockID("a", "1"), layer.Checks, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken, err := leave(t, k, stockID("a", "2"), layer.Checks, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(root, broken.ID.String())
+	long := time.Now().Add(-2 * time.Hour)
+	if err := errors.Join(os.WriteFile(filepath.Join(at, "layer.json"), []byte("{"), 0o644), os.Chtimes(at, long, long)); err != nil {
+		t.Fatal(err)
+	}
+	got, release, err := k.Latest(sound.ID.Family, anyServes)
+	if release(); err != nil || got.ID != sound.ID {
+		t.Errorf("%v, %v", got.ID, err)
+	}
+	if _, err := k.Trim(gittest.Context(t)); err != nil {
+		t.Error(err)
+	}
+	if left, err := k.All(); err != nil || len(left) != 1 || left[0].ID != sound.ID {
+		t.Errorf("left are %v, %v", left, err)
+	}
 }
 
 func TestAStockThatLosesPowerAnywhereIsThereOrNot(t *testing.T) {

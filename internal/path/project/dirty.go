@@ -38,6 +38,17 @@ func (o *Reader) Dirty(ctx context.Context, project git.Project, head git.OID, c
 	return d.paths(), nil
 }
 
+// A commit of uncommitted files is known by these two.
+const dirtySays = "Uncommitted changes taken along"
+
+var dirtyBy = git.Signature{Name: "sallyport", Email: "sallyport@localhost"}
+
+// IsDirty reports whether a commit is one that IncludeDirty made.
+func IsDirty(ctx context.Context, host git.Dir, commit git.OID) (bool, error) {
+	said, err := host.Run(ctx, git.Cmd{Args: []string{"log", "--max-count=1", "--no-show-signature", "--format=%ce%n%B", string(commit), "--"}})
+	return strings.TrimSpace(string(said)) == dirtyBy.Email+"\n"+dirtySays, err
+}
+
 // IncludeDirty makes a commit of the host's own on head, in the host's repository, from
 // the person's uncommitted files as they are on disk, and returns it; head itself if
 // there are none. Running it twice over the same files gives the same commit. Nothing is
@@ -76,10 +87,10 @@ func (o *Reader) IncludeDirty(ctx context.Context, project git.Project, change i
 		return "", err
 	}
 	in := git.Import{
-		Ref: repository.BaseRef(change), From: head, Parents: []git.OID{head}, Message: "Uncommitted changes taken along\n",
-		Author:    git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: at},
-		Committer: git.Signature{Name: "sallyport", Email: "sallyport@localhost", At: at},
+		Ref: repository.BaseRef(change), From: head, Parents: []git.OID{head}, Message: dirtySays + "\n",
+		Author: dirtyBy, Committer: dirtyBy,
 	}
+	in.Author.At, in.Committer.At = at, at
 	for _, path := range paths {
 		w := git.Write{Path: path}
 		if !d.unstaged[path] {
