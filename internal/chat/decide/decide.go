@@ -18,6 +18,7 @@ import (
 
 	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
+	"sallyport/internal/rule/policy"
 )
 
 const (
@@ -231,21 +232,48 @@ func (a Answer) doubted(text string, asked []Answer) bool {
 	return (len(asked) > 0 || a.Card.Talked) && a.Does != Refuse && a.Does != RollBack
 }
 
-// Echo is what an agent has to have said, one of it, for words that decide about the host's card to be, maybe, an answer to the agent: those
-// words, in small letters, or where they are one number, anything, "", or the number as that of an option. It is nothing where they
-// answer no agent: nobody types CONFIRM HOST to one.
-func (v Verdict) Echo(text string) []string {
-	a, said := v.Answer, strings.ToLower(strings.TrimSpace(text))
+// Echo is what an agent has to have said for words that decide about the host's card to be, maybe, an answer to the agent.
+type Echo struct {
+	words  string // as they look
+	number bool   // they are one number
+}
+
+// Number reports whether the words are one number: anything that an agent says once a card is there may be answered by it.
+func (e Echo) Number() bool { return e.number }
+
+// In reports whether a text of an agent's has the words, whatever letters it writes them with; a number as one of its own.
+func (e Echo) In(said string) bool {
+	said = policy.Looks(unstyled.Replace(said))
+	for at := 0; ; {
+		i := strings.Index(said[at:], e.words)
+		if i < 0 {
+			return false
+		}
+		at += i + len(e.words)
+		if before, after := said[:at-len(e.words)], said[at:]; !e.number || !endsInDigit(before) && !endsInDigit(after[:min(len(after), 1)]) {
+			return true
+		}
+	}
+}
+
+// unstyled takes away what a platform shows as style, and the frame of a number.
+var unstyled = strings.NewReplacer("*", "", "_", "", "~", "", "`", "", "\u20e3", "")
+
+func endsInDigit(s string) bool { return s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' }
+
+// Echo is false where words answer no agent: nobody types CONFIRM HOST to one.
+func (v Verdict) Echo(text string) (e Echo, may bool) {
+	a := v.Answer
+	words := strings.ToLower(strings.TrimSpace(text))
 	switch {
 	case v.Kind != Decided || a.Card.Asks == Question || a.Card.Host:
-	case IsNumber(text):
-		return []string{"", said + ".", said + ")", said + ":"}
+		return e, false
 	case a.Does == Approve && !counts(text), a.Does == Confirm && !counts(text):
-		return []string{Say(a.Does, false)}
+		return Echo{words: Say(a.Does, false)}, true
 	case a.Does != Refuse && a.Does != RollBack, counts(text):
-		return []string{said}
+		return Echo{words, IsNumber(text)}, true
 	}
-	return nil
+	return e, false
 }
 
 // counts reports whether words are numbers and nothing else.

@@ -208,9 +208,9 @@ type Tx interface {
 	// and as many about all else, oldest first. Nothing that agents and strangers have asked pushes out what waits. Their digits are the
 	// conversation's own; what waits shares them with none.
 	Cards(ctx context.Context, in id.Conversation, limit int) ([]Out, error)
-	// Talked reports whether an agent has said or asked something with a word in it, which is in small letters, in the conversation of a card:
-	// after the card, or after a time before it; whichever group it is of. Every text has the word "".
-	Talked(ctx context.Context, card id.Out, since time.Time, word string) (bool, error)
+	// Talk returns what agents have said or asked in the conversation of a card, whichever groups they are of, the newest first: after the
+	// card, or after a time before it.
+	Talk(ctx context.Context, card id.Out, since time.Time, limit int) ([]string, error)
 	// CardsAbout returns those about a change that ask something, oldest first.
 	CardsAbout(ctx context.Context, of id.Change) ([]Out, error)
 	// NoteDelivery writes down when somebody was told a card; the first time counts.

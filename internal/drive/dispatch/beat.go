@@ -58,6 +58,7 @@ func (b *beat) next(turn int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.turn, b.said, b.tools, b.interrupted = turn, nil, nil, 0
+	b.d.speaking.next(b.chat.Conversation, b.chat.ID)
 }
 
 // saidMax is the most that one turn says.
@@ -76,7 +77,7 @@ func (b *beat) say(t agent.Text) {
 		return
 	}
 	now := ledger.Now()
-	b.d.speaking.note(b.chat.Conversation, now, t.Text)
+	b.d.speaking.note(b.chat.Conversation, b.chat.ID, now, t.Text)
 	b.d.Feed.Publish(&message.Event{Chat: b.chat.ID, At: now, Kind: message.Said, Turn: b.turn, Text: t.Text})
 }
 

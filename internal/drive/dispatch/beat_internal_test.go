@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,27 +35,31 @@ func TestAnAgentThatWaitsAsItsModelBidsIsNotStuck(t *testing.T) {
 func TestWhatIsSaidInATurnIsSaidBeforeItIsAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &Dispatcher{began: time.Now()}
-		say := func(in id.Conversation, trying bool) time.Time {
-			time.Sleep(time.Second)
-			b := newBeat(d, conversation.Chat{Conversation: in})
-			b.trying = trying
-			b.say(agent.Text{Text: "1. Paris 2. Rome"})
-			return time.Now()
+		began := time.Now()
+		begin := func(in id.Conversation, of id.Chat) *beat {
+			return newBeat(d, conversation.Chat{Conversation: in, ID: of})
 		}
-		latest := func(want time.Time) {
+		here, beside, there := begin("here", "a"), begin("here", "b"), begin("there", "c")
+		said := func(after time.Time, want ...string) {
 			t.Helper()
-			if !d.speaking.has("here", want.Add(-1), "rome") || d.speaking.has("here", want, "") || d.speaking.has("here", want.Add(-1), "oslo") {
-				t.Errorf("it is not %v when it was said last", want)
+			got := d.speaking.since("here", after)
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%q is said, not %q", got, want)
 			}
 		}
-		if d.speaking.has("here", time.Time{}, "") {
-			t.Error("nobody has spoken")
-		}
-		first := say("here", false)
-		latest(first)
-		say("there", false)
-		say("here", true) // nobody is shown it
-		latest(first)
-		latest(say("here", false))
+		said(began.Add(-1))
+		time.Sleep(time.Second)
+		here.say(agent.Text{Text: "1. Paris "})
+		there.say(agent.Text{Text: "elsewhere"})
+		time.Sleep(time.Second)
+		here.say(agent.Text{Text: strings.Repeat("and so on ", 5000) + "2. Rome"})
+		said(began, "1. Paris "+strings.Repeat("and so on ", 5000)+"2. Rome") // all of the turn, however long
+		said(time.Now())
+		beside.say(agent.Text{Text: "Hello"})
+		here.next(2)
+		said(began, "Hello") // what was said in the turn before is a message
+		beside.trying = true
+		beside.say(agent.Text{Text: "nobody is shown it"})
+		said(began, "Hello")
 	})
 }

@@ -85,27 +85,35 @@ func (d decider) read(ctx context.Context, tx store.Tx, o message.Out, by audit.
 	return c, err == nil, err
 }
 
-// noteTalk fills in beside which cards of the host's an agent has said one of some words: who says it may answer that. Anything, "", counts
-// after a card alone: an agent that has asked for a change says so. What is said in a turn that is under way is shown already, and is no
-// message yet.
-func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card, words []string) error {
+// noteTalk fills in beside which cards of the host's an agent has said what words may answer. What is said in a turn that is under way is
+// shown already, and is no message yet.
+func (d decider) noteTalk(ctx context.Context, tx store.Tx, where id.Conversation, cards []decide.Card, e decide.Echo) error {
 	for i, c := range cards {
 		if c.Delivered == nil || c.Ended != nil || c.Asks == decide.Question {
 			continue
 		}
-		for _, word := range words {
-			since := c.Opened
-			if word != "" {
-				since = since.Add(-decide.Beside)
-			}
-			talked, err := tx.Talked(ctx, c.ID, since, word)
-			if err != nil {
+		said, err := d.saidBeside(ctx, tx, where, c, c.Opened.Add(-decide.Beside))
+		if err != nil {
+			return err
+		}
+		cards[i].Talked = len(said) >= talkMax || slices.ContainsFunc(said, e.In)
+		if e.Number() && !cards[i].Talked {
+			if said, err = d.saidBeside(ctx, tx, where, c, c.Opened); err != nil {
 				return err
 			}
-			cards[i].Talked = cards[i].Talked || talked || d.speaking.has(where, since, word)
+			cards[i].Talked = len(said) > 0
 		}
 	}
 	return nil
+}
+
+// talkMax is how much of what agents said beside a card is looked at: where there is more, any of it may be meant.
+const talkMax = 200
+
+// saidBeside is what agents have said since a card, or since a time before it.
+func (d decider) saidBeside(ctx context.Context, tx store.Tx, where id.Conversation, c decide.Card, since time.Time) ([]string, error) {
+	said, err := tx.Talk(ctx, c.ID, since, talkMax)
+	return append(said, d.speaking.since(where, since)...), err
 }
 
 // askedForName says when somebody was asked for the name that a card of a chat takes (CH-067); nil if they were not, or have answered that.

@@ -1,43 +1,52 @@
 package dispatch
 
 import (
-	"strings"
 	"sync"
 	"time"
 
 	"sallyport/internal/base/id"
 )
 
-// speaking knows what agents said last in the turns of this daemon: who watches reads it before it is a message. It has one speech for each
-// conversation, of as long as the daemon lives.
+// speaking knows what agents say in the turns that are under way: who watches reads it before it is a message. It has one speech for each
+// chat, of as long as the daemon lives.
 type speaking struct {
 	mu   sync.Mutex
-	last map[id.Conversation]speech
+	said map[id.Conversation]map[id.Chat]speech
 }
 
-// speech is what was said last in a conversation, of whichever group the agents are.
+// speech is what an agent has said in its turn, or in its last one.
 type speech struct {
-	at   time.Time
-	text string // the end of it, in small letters
+	at   time.Time // of its last words
+	text []byte    // at most saidMax
 }
 
-// speechMax is how much of a speech is kept, in bytes.
-const speechMax = 4 << 10
-
-func (s *speaking) note(in id.Conversation, at time.Time, text string) {
+// next begins another turn of a chat.
+func (s *speaking) next(in id.Conversation, of id.Chat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last == nil {
-		s.last = map[id.Conversation]speech{}
+	delete(s.said[in], of)
+}
+
+func (s *speaking) note(in id.Conversation, of id.Chat, at time.Time, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.said == nil {
+		s.said = map[id.Conversation]map[id.Chat]speech{}
 	}
-	text = s.last[in].text + strings.ToLower(text)
-	s.last[in] = speech{at, strings.Clone(text[max(0, len(text)-speechMax):])}
+	if s.said[in] == nil {
+		s.said[in] = map[id.Chat]speech{}
+	}
+	s.said[in][of] = speech{at, append(s.said[in][of].text, text...)}
 }
 
-// has reports whether an agent has spoken in a conversation after a time, with a word in it, which is in small letters.
-func (s *speaking) has(in id.Conversation, after time.Time, word string) bool {
+// since returns what agents say in a conversation in turns in which they spoke after a time.
+func (s *speaking) since(in id.Conversation, after time.Time) (all []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.last[in]
-	return last.at.After(after) && strings.Contains(last.text, word)
+	for _, said := range s.said[in] {
+		if said.at.After(after) {
+			all = append(all, string(said.text))
+		}
+	}
+	return all
 }

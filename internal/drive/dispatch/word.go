@@ -96,8 +96,8 @@ func (d decider) words(ctx context.Context, tx store.Tx, where id.Conversation, 
 		Forwarded: s.Forwarded, Edited: s.Edited, Bot: s.Bot, To: to,
 	}
 	v, ahead := decide.Decide(w, cards), decide.Ahead(w)
-	if said := v.Echo(s.Text); said != nil {
-		if err := d.noteTalk(ctx, tx, where, cards, said); err != nil {
+	if e, may := v.Echo(s.Text); may {
+		if err := d.noteTalk(ctx, tx, where, cards, e); err != nil {
 			return in, false, err
 		}
 		v = decide.Decide(w, cards)

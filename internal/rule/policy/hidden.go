@@ -252,6 +252,9 @@ var alike = map[rune]rune{
 	'−': '-', '․': '.', '٫': ',', '∕': '/', '⁄': '/',
 }
 
+// Looks is what words look like: two with the same looks are one for the eye.
+func Looks(words string) string { return skeleton(words) }
+
 // skeleton is what a name looks like: names with one skeleton are one for the eye.
 func skeleton(name string) string {
 	if ascii(name) {

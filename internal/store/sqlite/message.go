@@ -401,13 +401,15 @@ func (t messages) Cards(ctx context.Context, in id.Conversation, limit int) ([]m
 	return all, doing(err, "read what was asked in %q", in)
 }
 
-// Talked reports whether an agent has said or asked something with a word in it where a card stands, after it or since a time before.
-func (t messages) Talked(ctx context.Context, card id.Out, since time.Time, word string) (talked bool, err error) {
-	_, err = t.one(ctx, `SELECT EXISTS (SELECT 1 FROM message_out AS c JOIN chat AS h ON h.conversation = c.conversation
-		JOIN message_out AS o ON o.chat = h.id AND (o.seq > c.seq OR o.at > ?2)
-		WHERE c.id = ?1 AND o.lane = 'talk' AND o.card IN ('', 'question') AND instr(lower(o.text), ?3) > 0)`,
-		[]any{card, ms(since), word}, &talked)
-	return talked, doing(err, "read whether an agent has spoken beside the card %q", card)
+// Talk returns what agents have said or asked where a card stands, after it or since a time before.
+func (t messages) Talk(ctx context.Context, card id.Out, since time.Time, limit int) (said []string, err error) {
+	all, err := t.outs(ctx, `WHERE chat IN (SELECT h.id FROM message_out AS c JOIN chat AS h ON h.conversation = c.conversation WHERE c.id = ?1)
+		AND (seq > (SELECT seq FROM message_out WHERE id = ?1) OR at > ?2) AND lane = 'talk' AND card IN ('', 'question') ORDER BY seq DESC LIMIT +?3`,
+		card, ms(since), limit)
+	for _, o := range all {
+		said = append(said, o.Text)
+	}
+	return said, doing(err, "read what agents said beside the card %q", card)
 }
 
 // cardsAbout finds the cards of a change.

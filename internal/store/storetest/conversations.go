@@ -434,51 +434,50 @@ func testCards(t *testing.T, s *suite) {
 		return err
 	})
 	testOpenCards(t, s)
-	testTalked(t, s)
+	testTalk(t, s)
 }
 
-// testTalked holds that what any agent says or asks where a card stands counts once the card is there, and shortly before; not what is said
-// before that, elsewhere or by the host, or without the word that is looked for.
-func testTalked(t *testing.T, s *suite) {
+// testTalk holds that what any agent says or asks where a card stands is found once the card is there, and shortly before; not what is said
+// before that, elsewhere or by the host.
+func testTalk(t *testing.T, s *suite) {
 	c, beside, elsewhere := s.talks("1000/talked", "echo"), s.talks("1000/talked", "other"), s.talks("1000/quiet", "echo")
 	now := 5
-	put := func(chat id.Chat, lane message.Lane, card message.Card) (o message.Out) {
+	put := func(chat id.Chat, lane message.Lane, card message.Card, text string) (o message.Out) {
 		s.do(func(ctx context.Context, tx store.Tx) (err error) {
-			o, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat, Lane: lane, Card: card, Text: "Reply Approve?", At: at(now)})
+			o, err = tx.PutOut(ctx, message.Out{ID: id.NewOut(), Chat: chat, Lane: lane, Card: card, Text: text, At: at(now)})
 			return err
 		})
 		return o
 	}
-	talked := func(after message.Out, want bool) {
+	talked := func(after message.Out, want ...string) {
 		t.Helper()
 		s.do(func(ctx context.Context, tx store.Tx) error {
-			for word, has := range map[string]bool{"": true, "approve": true, "confirm": false} {
-				got, err := tx.Talked(ctx, after.ID, at(5), word)
-				s.same(got, want && has)
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+			got, err := tx.Talk(ctx, after.ID, at(5), 2)
+			s.same(got, want)
+			return err
 		})
 	}
-	put(beside.ID, message.Talk, "")
-	card := put(c.ID, message.Notice, message.CardTrial)
-	put(c.ID, message.Notice, "")
-	put(c.ID, message.Talk, message.CardTrial)
-	put(elsewhere.ID, message.Talk, "")
-	talked(card, false)
-	put(beside.ID, message.Talk, "")
-	talked(card, true)
+	put(beside.ID, message.Talk, "", "too soon")
+	card := put(c.ID, message.Notice, message.CardTrial, "?")
+	put(c.ID, message.Notice, "", "of the host")
+	put(c.ID, message.Talk, message.CardTrial, "?")
+	put(elsewhere.ID, message.Talk, "", "elsewhere")
+	talked(card)
+	put(beside.ID, message.Talk, "", "one")
+	talked(card, "one")
 
-	card = put(c.ID, message.Notice, message.CardApproval)
-	talked(card, false)
-	put(c.ID, message.Talk, message.CardQuestion)
-	talked(card, true)
+	card = put(c.ID, message.Notice, message.CardApproval, "?")
+	talked(card)
+	put(c.ID, message.Talk, message.CardQuestion, "two")
+	talked(card, "two")
 
 	now = 6
-	put(c.ID, message.Talk, "")
-	talked(put(c.ID, message.Notice, message.CardApproval), true)
+	put(c.ID, message.Talk, "", "three")
+	card = put(c.ID, message.Notice, message.CardApproval, "?")
+	talked(card, "three") // shortly before
+	put(beside.ID, message.Talk, "", "four")
+	put(c.ID, message.Talk, "", "five")
+	talked(card, "five", "four") // as many as are asked for
 }
 
 // testOpenCards holds that no flood pushes a card of the host's out that waits, or takes its name; and that one which has its answer is
