@@ -107,6 +107,19 @@ func TestARunThatAsksNobodySaysWhy(t *testing.T) {
 	}
 }
 
+func TestAYesBeforehandThatDidNotCountSaysWhy(t *testing.T) {
+	for marked, want := range map[bool]bool{true: true, false: false} {
+		d := newDaemon(t)
+		d.accepted = api.Change{ID: "chg-00000001", Text: "do"}
+		d.detail, d.question = waiting()
+		d.detail.Proposal.Card.MarksWord = marked
+		got := d.cli("run", "--request", "do", "--approve", "yes", "--", "true")
+		if said := strings.Contains(got.out, "--approve yes was said before anybody saw the card"); said != want || got.code != exitWaiting {
+			t.Errorf("marked %t: exit %d, out %q", marked, got.code, got.out)
+		}
+	}
+}
+
 func TestAShortDiffIsShownWithTheCardAndNoLineOfItIsTakenForOurs(t *testing.T) {
 	d := newDaemon(t)
 	d.detail, d.question = waiting()

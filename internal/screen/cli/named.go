@@ -131,11 +131,11 @@ func (a *app) only(ctx context.Context, c *client.Client, verb string, states []
 	}
 	switch len(rows) {
 	case 0:
-		more := ""
+		more, next := "", "sallyport change list"
 		if verb == "rollback" && slices.Equal(states, []string{api.InTrial}) {
-			more = "; one that has landed has to be named"
+			more, next = "; one that has landed has to be named", "sallyport rollback --list"
 		}
-		return "", problem.Errorf(problem.NotFound, "sallyport change list", "%s needs a change, and none is %s%s", verb, either(states), more)
+		return "", problem.Errorf(problem.NotFound, next, "%s needs a change, and none is %s%s", verb, either(states), more)
 	case 1:
 		one, at := rows[0], ""
 		if one.Group == "" && one.Repo != here {

@@ -35,7 +35,7 @@ func TestAnIDCanBeLeftOutWhereOneChangeIsMeant(t *testing.T) {
 	}
 
 	// What has landed and is kept is not guessed.
-	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "rollback needs a change, and none is on trial; one that has landed has to be named") {
+	if got := d.cli("rollback"); got.code != exitError || !strings.Contains(got.err, "rollback needs a change, and none is on trial; one that has landed has to be named\nnext: sallyport rollback --list\n") {
 		t.Errorf("none is on trial: %+v", got)
 	}
 	if got := d.cli("change", "cancel"); got.code != exitUsage || !strings.Contains(got.err, "2 changes could be meant by cancel") {

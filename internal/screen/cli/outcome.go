@@ -53,6 +53,9 @@ func reportOutcome(a *app, d api.Detail, how manner) error {
 		if how.silent != "" {
 			s.line("  you are not asked here: %s", how.silent)
 		}
+		if p := d.Proposal; how.approve == "yes" && c.Problem == "" && p != nil && (p.Card.MarksWord || p.Card.Typed != "") {
+			s.line("  --approve yes was said before anybody saw the card, and does not cover what asks for a word of its own")
+		}
 	default:
 		if d.Proposal != nil && c.State == api.Failed {
 			printChecks(s, d.Proposal.Card) // with the last words of the one that said no

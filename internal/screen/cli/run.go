@@ -97,7 +97,7 @@ func newRunCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.request.Branch, "branch", "", "branch `NAME` to start from and land on (default: the one checked out)")
 	flags.StringVar(&f.request.Onto, "onto", "", "land on branch `NAME` instead, which is not checked out; a new one is made from the branch that the change starts from")
 	flags.StringVarP(&f.request.Message, "message", "m", "", "commit with this message: `TEXT`; its first line is the subject (default: the request)")
-	flags.StringVar(&f.approve, "approve", "", "what to do with the finished work: `MODE`, ask (show it and ask), yes (land it if rules and checks pass) or later (leave it waiting)")
+	flags.StringVar(&f.approve, "approve", "", "what to do with the finished work: `MODE`, ask (show it and ask), yes (land it if rules and checks pass and nothing is marked) or later (leave it waiting)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long the program may take, such as 90s or 2h: `DURATION` (default 1h, at most 24h)")
 	flags.DurationVar(&f.trial, "trial", 0, "how long a person has to confirm what has landed, 10s to 10m: `DURATION`; 0 asks nobody (default: as the target says)")
 	flags.StringVar(&f.replay, "replay", "", "play the YAML script in `FILE` instead of running COMMAND, as the demo does")

@@ -87,7 +87,7 @@ func uninstall(ctx context.Context, a *app, repo string, dry, yes bool) error {
 	s := a.sheet(a.Out)
 	out, err := a.Uninstall(ctx, home, repo, func(found api.Uninstall) (bool, error) {
 		if !a.json {
-			printLeftovers(a, s, found)
+			printLeftovers(a, s, found, yes && !dry)
 		}
 		if dry || len(found.Pieces) == 0 || yes {
 			return !dry && len(found.Pieces) > 0, nil
@@ -187,8 +187,8 @@ func allEnded(rows []api.Change) error {
 		strings.Join(slices.Sorted(maps.Keys(ways)), ", and "))
 }
 
-// printLeftovers shows what goes and what stays.
-func printLeftovers(a *app, s sheet, v api.Uninstall) {
+// printLeftovers shows what goes and what stays; goes says that nobody is asked first.
+func printLeftovers(a *app, s sheet, v api.Uninstall, goes bool) {
 	refs := map[string]int{}
 	var order []string
 	for _, p := range v.Pieces {
@@ -212,7 +212,9 @@ func printLeftovers(a *app, s sheet, v api.Uninstall) {
 			s.line("  %s %s", inert.Line(p.What), inert.Path(p.Path))
 		}
 	}
-	if n := len(v.Unlanded); n > 0 {
+	if n := len(v.Unlanded); n > 0 && goes {
+		s.line("%s", s.yellow(fmt.Sprintf("the work of %s has not landed and goes with the home, as --yes says", count(n, "change"))))
+	} else if n > 0 {
 		s.line("%s", s.yellow(fmt.Sprintf("the work of %s has not landed and is removed with the home. To keep it, run first:", count(n, "change"))))
 		for i, change := range v.Unlanded {
 			if i == remarksMax {
