@@ -500,6 +500,7 @@ func TestAWordThatAnAgentHasAskedForInPlainTalkApprovesNothing(t *testing.T) {
 		"the word before the card": {"I found a table. Reply approve", "approve", 30 * time.Second, true},
 		"options before the card":  {"Which city? 1. Paris 2. Rome", "1", 30 * time.Second, true},
 		"an option before it":      {"(1) Paris, (2) Rome", "2", 30 * time.Second, true},
+		"any talk after the card":  {"Which city? Paris, or Rome", "2", 0, true},
 		"an option in words":       {"Reply 1 for Paris, 2 for Rome", "1", 30 * time.Second, true},
 		"an option in a frame":     {"1\ufe0f\u20e3 Paris", "1", 30 * time.Second, true},
 		"part of a number":         {"There are 12 tables", "1", 30 * time.Second, false},
