@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"sallyport/internal/base/code"
 	"sallyport/internal/base/id"
@@ -250,16 +252,19 @@ func (e Echo) In(said string) bool {
 			return false
 		}
 		at += i + len(e.words)
-		if before, after := said[:at-len(e.words)], said[at:]; !e.number || !endsInDigit(before) && !endsInDigit(after[:min(len(after), 1)]) {
+		before, _ := utf8.DecodeLastRuneInString(said[:at-len(e.words)])
+		after, _ := utf8.DecodeRuneInString(said[at:])
+		if !e.number || !inWord(before) && !inWord(after) {
 			return true
 		}
 	}
 }
 
+// inWord reports whether a number beside it would be a part of something, such as an id.
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
 // unstyled takes away what a platform shows as style, and the frame of a number.
 var unstyled = strings.NewReplacer("*", "", "_", "", "~", "", "`", "", "\u20e3", "")
-
-func endsInDigit(s string) bool { return s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' }
 
 // Echo is false where words answer no agent: nobody types CONFIRM HOST to one.
 func (v Verdict) Echo(text string) (e Echo, may bool) {

@@ -503,6 +503,7 @@ func TestAWordThatAnAgentHasAskedForInPlainTalkApprovesNothing(t *testing.T) {
 		"any talk after the card":  {"Which city? Paris, or Rome", "2", 0, true},
 		"an option in words":       {"Reply 1 for Paris, 2 for Rome", "1", 30 * time.Second, true},
 		"an option in a frame":     {"1\ufe0f\u20e3 Paris", "1", 30 * time.Second, true},
+		"part of an id":            {"I have asked for chg-k1m2n3p4", "1", 30 * time.Second, false},
 		"part of a number":         {"There are 12 tables", "1", 30 * time.Second, false},
 		"a word in other letters":  {"Reply \u0430ppro\u200bve, please", "approve", 0, true},
 		"a word with style":        {"Reply a**pprove**, please", "approve", 0, true},

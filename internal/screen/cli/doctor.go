@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -104,9 +105,8 @@ func examine(ctx context.Context, a *app, home, dir string) api.Doctor {
 	checks := []api.Check{writable(home), space(home)}
 	checks = append(checks, checkSettings(home, time.Now())...)
 	c, err := a.connect(ctx)
-	if err != nil && c != nil { // it runs, and is of another build: what it says of the machine holds all the same
-		p := problem.Of(err)
-		checks = append(checks, api.Check{Name: "build", Detail: p.Text, Fix: p.Next})
+	other := err
+	if c != nil { // it runs, and may be of another build: what it says of the machine holds all the same
 		err = nil
 	}
 	var report api.Doctor
@@ -117,9 +117,14 @@ func examine(ctx context.Context, a *app, home, dir string) api.Doctor {
 		checks = append(checks, checkAgents(ctx, p, c)...)
 	}
 	daemon := api.Check{Name: "daemon", OK: err == nil, Needed: true, Detail: "answers"}
+	if other != nil && c != nil && err == nil {
+		p := problem.Of(other)
+		checks = append(checks, api.Check{Name: "build", Detail: p.Text, Fix: p.Next})
+	}
 	if err != nil {
-		p := problem.Of(err)
-		daemon.Detail, daemon.Fix = p.Text, p.Next
+		p := problem.Of(cmp.Or(other, err))
+		daemon.Detail, daemon.Fix = p.Text+"; git, the sandbox, agents and repositories are looked at once it answers", p.Next
+		daemon.Refused = c != nil // it is there
 	} else if d, err := client.Call(ctx, c, api.DaemonShow, api.Nothing{}); err == nil {
 		daemon.Detail = "answers, and is build " + d.Build
 	}
@@ -300,12 +305,12 @@ func printCheckLines(a *app, s sheet, all []api.Check) {
 	for _, c := range all {
 		mark := s.green("ok     ")
 		switch {
+		case c.Refused:
+			mark = s.red("REFUSED")
 		case !c.OK && c.Needed:
 			mark = s.red("MISSING")
 		case c.Stuck:
 			mark = s.red("STUCK  ")
-		case c.Refused:
-			mark = s.red("REFUSED")
 		case c.Limited:
 			mark = s.yellow("limited")
 		case c.Ignored:

@@ -86,6 +86,10 @@ func TestAHostOfAVersionThatIsFarAwayIsStillEndedByWhoeverIsThere(t *testing.T) 
 		return result{code, out.String(), errs.String()}
 	}
 
+	if got := says("doctor"); got.code != exitError || strings.Count(got.out, fmt.Sprintf("(api %d)", api.Version+7)) != 1 || strings.Contains(got.out, "MISSING daemon") ||
+		strings.Contains(got.out, "build:") || !strings.Contains(got.out, "REFUSED daemon: ") || !strings.Contains(got.out, "are looked at once it answers") {
+		t.Errorf("doctor: %+v", got)
+	}
 	if got := says("status"); got.code == 0 || !strings.Contains(got.out, "chg-00000001 asks whether it is to stay") || !strings.Contains(got.err, fmt.Sprintf("(api %d)", api.Version+7)) {
 		t.Errorf("status: %+v", got)
 	}
