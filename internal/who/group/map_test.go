@@ -164,6 +164,7 @@ func TestWhatCannotStandInTheHomeIsRefusedByName(t *testing.T) {
 		"a link to another group":                 {[]git.Write{link("template/skills/cook/x", "../../../bob/AGENTS.md")}, []string{"template/skills/cook/x", "leads out"}},
 		"a link that goes round":                  {[]git.Write{link("template/runner/x", "a/../../b")}, []string{"template/runner/x", "leads out"}},
 		"a link that comes up from another":       {[]git.Write{link("template/runner/d", "."), link("template/runner/x", "d/..")}, []string{"template/runner/x", "leads out"}},
+		"a link that comes up from one below":     {[]git.Write{link("template/skills/cook/d", ".."), link("template/skills/cook/x", "d/..")}, []string{"template/skills/cook/x", "leads out"}},
 		"a link to the whole system":              {[]git.Write{link("template/runner/x", "/etc/passwd")}, []string{"template/runner/x", "leads out"}},
 		"a link of the group's to another":        {[]git.Write{link("groups/ada/data/x", "../../bob/AGENTS.md")}, []string{"groups/ada/data/x", "leads out of groups/ada"}},
 		"a link in the place of the skills":       {[]git.Write{gone("template/skills"), link("template/skills", "runner")}, []string{"template/skills", "leads out"}},
